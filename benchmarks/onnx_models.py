@@ -33,7 +33,7 @@ Loaded = tuple[ModelProto, list[np.ndarray]]
 
 
 def made(module: str, name: str, *sizes: Any) -> Loaded:
-    """What a function of another module makes: a model, and inputs for it."""
+    """A model and inputs for it, made by a function of another module."""
     proto, arrays, *_ = getattr(importlib.import_module(module), name)(*sizes)
     return proto, arrays
 

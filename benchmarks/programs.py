@@ -40,7 +40,7 @@ CODE = "code of "
 NAMES = re.compile(r"#.*|^\s*\.\w+.*|\.?\w*[A-Za-z]\w*_\w+|\.L\w+", re.M)
 """Text that is no instruction: comments, directives, the names of functions and labels."""
 Program = tuple[Callable[[], Case], int]
-"""What makes a case, and the number of threads."""
+"""The function that makes a case, and the number of threads."""
 
 
 def programs() -> Iterator[tuple[str, Program]]:

@@ -21,7 +21,7 @@ PARTS = (1, 10, 100, 1000)
 
 @cache
 def report(nodes: int, edges: int, parts: int) -> Any:
-    """What the model says of so many parts."""
+    """The prediction of the model for so many parts."""
     partition = sw.partition(graph_of(nodes * parts, edges * parts), parts)
     with LocalEngine(1) as engine:
         # Halos are charged to the network, on which a cluster has them.

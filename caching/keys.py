@@ -43,7 +43,7 @@ def key_of(request: Request, sources: str, surroundings: Facts) -> str | None:
 
 
 def surroundings_of(request: Request) -> Facts | None:
-    """What outside of a request decides: the machine, the environment, and schedules.
+    """Everything outside of a request that decides: the machine, the environment, and schedules.
 
     None if the schedules cannot be read.
     """

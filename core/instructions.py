@@ -28,8 +28,8 @@ class Form:
     lanes: int | None = None
     """The lanes of the result; None for any number."""
     intrinsic: str | None = None
-    """What LLVM calls it, with the operands of the body; None where an operation stands for it,
-    such as `math.fma`."""
+    """LLVM's name of it, which takes the operands of the body; None where an operation, such as
+    `math.fma`, stands for it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Instruction:
 
     name: str
     body: str
-    """What a lane computes: a `func.func` of operations of `arith`, `math` and `vector`."""
+    """The computation of a lane: a `func.func` of operations of `arith`, `math` and `vector`."""
     forms: Sequence[Form]
 
     def on(self, architecture: str, features: frozenset[str]) -> list[Form]:

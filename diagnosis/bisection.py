@@ -158,7 +158,7 @@ def bisected(
     max_ulp: float | None,
     expected: Sequence[np.ndarray] | None = None,
 ) -> Bisection | None:
-    """What `bisect` finds, of a request.
+    """The finding of `bisect` for a request.
 
     Raises:
         CompileError, InputError, MiscompilationError: see `bisect`.

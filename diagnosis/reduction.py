@@ -114,7 +114,7 @@ def reduced(
     max_ulp: float | None,
     seconds: float | None,
 ) -> Reduction:
-    """What `reduce` makes of a request.
+    """The result of `reduce` for a request.
 
     Raises:
         CompileError, InputError: see `reduce`.

@@ -64,7 +64,7 @@ class Indices:
         self.emitter = emitter
         self.ranges = Ranges()
         self.facts: list[Affine] = []
-        """What is not negative in every iteration of the open loops, as meanings."""
+        """Meanings that are not negative in any iteration of the open loops."""
         self._emitted: dict[Atom, _Emitted] = {}
         self._meanings: dict[Atom, Affine] = {}
         """For quotients, minima and maxima their expressions over other values."""

@@ -302,7 +302,7 @@ def _without_pairs(value: Affine, cuts: Sequence[Quotient]) -> Affine:
 
 # f + n * (a floordiv d) >= 0  =>  d * f + n * a >= 0  for n > 0
 def _consequences(fact: Affine) -> Iterator[Affine]:
-    """What a fact says of unknowns inside its quotients and minima."""
+    """The bounds that follow from a fact for unknowns inside its quotients and minima."""
     for atom in fact.atoms:
         factor, rest = split(fact, atom)
         number = None if factor is None else factor.number

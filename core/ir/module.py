@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Unread:
-    """What is known of a model that was imported before, while nobody has looked at its IR.
+    """A model that was imported before, and whose IR nobody has looked at yet.
 
     Args:
         digest: the digest of the module in the compile cache.
@@ -238,6 +238,6 @@ def made_when_read(unread: Unread) -> Module:
 
 
 def unread_of(module: Module) -> Unread | None:
-    """What is known of a module if nobody has looked at its IR; None for all other modules."""
+    """The model that a module stands for while nobody has looked at its IR; else None."""
     seen = {"op", "weights", "decisions"} & module.__dict__.keys()
     return None if seen else module._unread

@@ -23,26 +23,11 @@ from .buffers import Buffer, Index, Scalar, Stored, computable
 from .errors import UnknownNameError
 from .loops import KernelLoops
 
-NAMES = tuple(
-    sorted(
-        (
-            *(
-                "carry",
-                "cast",
-                "equal",
-                "fma",
-                "local",
-                "loops",
-                "max",
-                "maximum",
-                "minimum",
-                "only_if",
-            ),
-            *("op", "reduce", "reduce_several", "serial", "sum", "where"),
-            *scalars.FUNCTIONS,
-        )
-    )
+_OWN = (
+    *("carry", "cast", "equal", "fma", "local", "loops", "max", "maximum", "minimum", "only_if"),
+    *("op", "reduce", "reduce_several", "serial", "sum", "where"),
 )
+NAMES = tuple(sorted((*_OWN, *scalars.FUNCTIONS)))
 """What the author of a kernel uses of its builder; `docs/kernels-and-functions.md` lists it."""
 
 
