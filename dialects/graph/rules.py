@@ -20,6 +20,11 @@ the rule. It returns whether the rule holds, or further names of the right side 
 function without parameters has no condition. One that takes the builder `b` may build such values,
 or returns the replacement, of which the right side is then a description; None if the rule does not
 hold. An operator that was found and takes no operands of other types makes the rule not hold.
+
+Operators of the right side have the names of those that they stand for: of the one on the left of
+the same class, if there is one such; else of the innermost ones above all that they are computed
+from. The result also has the names of the root, and of those that nothing else stands for: in
+``dense(x * n, w) == dense(x, w) * n`` it has those of both.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import UnionType
 from typing import Any, TypeVar, cast, get_args
@@ -41,6 +46,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Commutative, OpTrait
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.provenance import fuse
 from ...core.ir.weights import WeightStore
 from ...core.patterns.compiled import Find, compiled
 from ...core.patterns.identity import CONSTANTS, Identity, side
@@ -150,13 +156,13 @@ class IdentityRule(RewritePattern):
             names[name] = names[name].owner
         names |= {"op": op, **self.given}
         weights = cast(WeightStore, names["weights"]) if "weights" in self._asked else None
-        builder = _Aside((*below, op), weights) if "b" in self._asked else None
+        builder = _Aside(weights) if "b" in self._asked else None
         result: object = True
         if self._asked:
             known = {**names, "b": builder}
             result = self.condition(*[known[name] for name in self._asked])
         if not isinstance(result, SSAValue) and result:
-            builder = builder or _Aside((*below, op), weights)
+            builder = builder or _Aside(weights)
             if isinstance(result, Mapping):
                 for name, value in result.items():
                     is_array = isinstance(value, np.ndarray)
@@ -171,6 +177,7 @@ class IdentityRule(RewritePattern):
             for made in reversed(new):
                 made.erase()
             return False
+        _locate(new, (*below, op))
         rewriter.replace(op, new, (result,))
         return True
 
@@ -182,6 +189,31 @@ class IdentityRule(RewritePattern):
             if not self.families:
                 raise
             return None
+
+
+def _locate(made: Sequence[Operation], matched: Sequence[Operation]) -> None:
+    """Give operators, of which the last one makes the result, the locations of what they stand for.
+
+    Args:
+        made: the operators of a replacement, producers first.
+        matched: the operators that were found, producers first.
+    """
+    below: dict[Operation | Block, set[SSAValue]] = {}
+    for op in matched:
+        below[op] = {*op.operands}.union(*(below.get(v.owner, ()) for v in op.operands))
+    read: dict[Operation | Block, set[SSAValue]] = {}
+    stands: dict[Operation, list[Operation]] = {}
+    for op in made:
+        read[op] = set[SSAValue]().union(*(read.get(v.owner, {v}) for v in op.operands))
+        same = [one for one in matched if type(one) is type(op)]
+        above = [one for one in matched if read[op] and read[op] <= below[one]]
+        inner = [one for one in above if below[one].isdisjoint(r for o in above for r in o.results)]
+        stands[op] = same if len(same) == 1 else inner or [matched[-1]]
+    for op in made[-1:]:
+        named = {one for own in stands.values() for one in own} - {matched[-1]}
+        stands[op] += [one for one in matched if one not in named]
+    for op, own in stands.items():
+        op.location = fuse(one for one in matched if one in own)
 
 
 def _refines(type: Attribute, other: Attribute) -> bool:
@@ -201,9 +233,9 @@ def _classes(family: Family) -> tuple[type[Operation], ...]:
 class _Aside(InsertingBuilder):
     """Builds what is no part of the module until its type is known."""
 
-    def __init__(self, sources: Iterable[Operation], weights: WeightStore | None) -> None:
+    def __init__(self, weights: WeightStore | None) -> None:
         self._block = Block()
-        super().__init__(Builder(InsertPoint.at_end(self._block)), sources, weights)
+        super().__init__(Builder(InsertPoint.at_end(self._block)), (), weights)
 
     def apply(self, operator: Any, *args: Any, **kwargs: Any) -> Any:
         """Add an operator, or one that was found on other operands; a sum of one value is it."""

@@ -258,6 +258,33 @@ def test_a_replacement_has_the_names_of_what_it_replaces() -> None:
     assert names(new) == ("minus", "less")
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The operator of its class.
+        ("sqrt(exp(x)) == exp(sqrt(x))", {"sqrt": "root", "exp": "exp root"}),
+        # The innermost ones above all that it is computed from.
+        ("exp(x) / -y == cos(sin(x)) * y", {"sin": "exp", "cos": "exp", "mul": "neg root"}),
+        ("exp(x) - sin(x) == -cos(x)", {"cos": "exp sin", "neg": "exp sin root"}),
+        ("exp(x) / -y == abs(x + y) * x", {"add": "root", "abs": "root", "mul": "exp neg root"}),
+    ],
+)
+def test_operators_have_the_names_of_those_they_stand_for(
+    text: str, expected: dict[str, str]
+) -> None:
+    builds: dict[str, Build] = {
+        "sqrt": lambda b, x, y: b.sqrt(b.exp(x, name="exp"), name="root"),
+        "div": lambda b, x, y: b.div(b.exp(x, name="exp"), b.neg(y, name="neg"), name="root"),
+        "sub": lambda b, x, y: b.sub(b.exp(x, name="exp"), b.sin(x, name="sin"), name="root"),
+    }
+    one = always(text)
+    module = module_of(lambda b, x, y, z: builds[one.sides.root](b, x, y))
+    old = set(module.op.walk())
+    PatternRewriteWalker(one, apply_recursively=False).rewrite_module(module.op)
+    new = [op for op in module.op.walk() if op not in old]
+    assert {op.name.removeprefix("graph."): " ".join(names(op)) for op in new} == expected
+
+
 def test_it_may_become_a_composite() -> None:
     one = always("x * sigmoid(x) == silu(x)")
     assert rewritten(one, lambda b, x, y, z: b.sigmoid(x) * x) == ["silu"]
