@@ -18,7 +18,7 @@ from ...core.ir.symbols import find_symbol
 from ...core.ir.typed import owned, parent_of, returned
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.interfaces import GraphOp, element_type, is_foreign, rank
-from ...dialects.graph.nests.nest import Index
+from ...dialects.graph.nests.nest import Indices
 from ...dialects.graph.nests.operators import written
 from ...dialects.graph.nests.proofs import (
     HINT,
@@ -207,7 +207,7 @@ def _fill(
 
 
 @contextmanager
-def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Index]:
+def _loops(nest: NestBuilder, planned: ResultNest) -> Iterator[Indices]:
     """Open the loops of a planned nest within the context; return the index."""
     source = planned.source
     dims = range(rank(source))
@@ -235,7 +235,7 @@ class _Store:
         op = value.owner
         self.op = op if isinstance(op, Operation) else parent_of(op, func.FuncOp)
 
-    def at(self, index: Index) -> None:
+    def at(self, index: Indices) -> None:
         """Compute and store the element at an index."""
         if self.reshape is not None:
             own, index = index, _reshaped(self.nest, self.reshape, index)
@@ -244,7 +244,7 @@ class _Store:
         self.nest.store_element(scalar, self.buffer, index, element_type(self.value))
 
 
-def _reshaped(nest: NestBuilder, value: SSAValue, index: Index) -> Index:
+def _reshaped(nest: NestBuilder, value: SSAValue, index: Indices) -> Indices:
     """The index in the result of a reshape of an element of its operand."""
     found = owned(value, ReshapeInterface).result_index(nest, index)
     assert found is not None

@@ -26,7 +26,7 @@ from ...core.ir.typed import owned, tensor_type
 from ...dialects.graph.interfaces import FusionKind, GraphOp, element_type, faults_of
 from ...dialects.graph.nests import scalars
 from ...dialects.graph.nests.loop_nest import LoopFrame, LoopNest
-from ...dialects.graph.nests.nest import Index, Nest, PlaceSteps
+from ...dialects.graph.nests.nest import Indices, Nest, PlaceSteps
 from ...dialects.graph.nests.proofs import known_in
 from ...dialects.graph.plan.local_buffers import local_type
 from ...dialects.graph.plan.nest_plan import NestPlan
@@ -65,11 +65,11 @@ class NestBuilder(LoopNest, Nest):
         self._sizes = ArgumentSizes(self, list(arguments.values()), results, shapes)
         self._ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
         self._positions: set[AffineExpr] = set()
-        self._reshaped: dict[tuple[SSAValue, Index], Index] = {}
+        self._reshaped: dict[tuple[SSAValue, Indices], Indices] = {}
 
     # Values at an index.
 
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
+    def at(self, value: SSAValue, index: Indices) -> SSAValue:
         """The scalar of a tensor value at an index, in the type in which it is computed."""
         key = (value, index)
         if (known := self.known(key)) is not None:
@@ -87,7 +87,7 @@ class NestBuilder(LoopNest, Nest):
         self.home_of(self.frames_of(index, result)).memo[key] = result
         return result
 
-    def _inline(self, value: SSAValue, index: Index) -> SSAValue:
+    def _inline(self, value: SSAValue, index: Indices) -> SSAValue:
         op = value.owner
         if not isinstance(value, OpResult) or not isinstance(op, GraphOp):
             name = op.name if isinstance(op, Operation) else "block"
@@ -108,12 +108,12 @@ class NestBuilder(LoopNest, Nest):
             return scalars.rounded(self, scalar, kind)
         return scalars.wrapped(self, scalar, kind)
 
-    def know_reshaped(self, value: SSAValue, index: Index, own: Index) -> None:
+    def know_reshaped(self, value: SSAValue, index: Indices, own: Indices) -> None:
         """Map an index of a reshaped value to that of the same element in its operand."""
         self._reshaped[value, index] = own
 
     def store_element(
-        self, value: SSAValue, buffer: SSAValue, index: Index, kind: Attribute
+        self, value: SSAValue, buffer: SSAValue, index: Indices, kind: Attribute
     ) -> None:
         """Store a computed scalar in the buffer of a tensor with elements of `kind`."""
         self.store(scalars.stored(self, value, kind), buffer, index)
@@ -129,7 +129,7 @@ class NestBuilder(LoopNest, Nest):
 
     # Staging.
 
-    def _staged_value(self, value: SSAValue, index: Index, depth: int) -> SSAValue:
+    def _staged_value(self, value: SSAValue, index: Indices, depth: int) -> SSAValue:
         """Read `value` from its buffer, which is filled on first use.
 
         A local one holds the dimensions after the first `depth`, at the requested leading indices.
@@ -146,7 +146,7 @@ class NestBuilder(LoopNest, Nest):
             return self.insert(arith.CmpiOp(loaded, self.constant(0, i8), "ne"))
         return loaded
 
-    def _fill_result(self, value: SSAValue, outer: Index, frame: LoopFrame) -> SSAValue:
+    def _fill_result(self, value: SSAValue, outer: Indices, frame: LoopFrame) -> SSAValue:
         """The buffer of the only result, with a row of a value at the leading indices `outer`."""
         ((_, buffer),) = self.results
         with self.under(frame.depth), self.loops([self.extent(value, len(outer))]) as row:
@@ -154,7 +154,7 @@ class NestBuilder(LoopNest, Nest):
             self.store(self._inline(value, index), buffer, index)
         return buffer
 
-    def _fill_local(self, value: SSAValue, outer: Index, frame: LoopFrame) -> SSAValue:
+    def _fill_local(self, value: SSAValue, outer: Indices, frame: LoopFrame) -> SSAValue:
         """A new local buffer in the loop of `frame`, filled with a value after indices `outer`."""
         kind = local_type(tensor_type(value), len(outer))
         if kind is None or (frame.depth and not frame.parallel):
@@ -234,7 +234,7 @@ class NestBuilder(LoopNest, Nest):
         return start, end
 
     @contextmanager
-    def entry_loops(self, matrix: SSAValue, rest: Sequence[AffineExpr]) -> Iterator[Index]:
+    def entry_loops(self, matrix: SSAValue, rest: Sequence[AffineExpr]) -> Iterator[Indices]:
         """Open loops over the rows of a matrix, over `rest`, then over the row's entries.
 
         Yields the position of the entry, then the variables of the loops in between.

@@ -13,7 +13,7 @@ from ...core.ir.typed import owned
 from ...dialects.graph.combiners import COMBINERS
 from ...dialects.graph.interfaces import GraphOp, element_type, rank
 from ...dialects.graph.nests import scalars
-from ...dialects.graph.nests.nest import Index, WritingNest
+from ...dialects.graph.nests.nest import Indices, WritingNest
 from ...dialects.graph.plan.nest_plan import NestPlan
 from ...dialects.graph.plan.visibility import StoredRounding
 from ...dialects.graph.sizes.shapes import SymbolicShapes
@@ -52,7 +52,7 @@ class NestWriter(NestBuilder, WritingNest):
         super().__init__(kernel, arguments, results, shapes, NestPlan(), rounding)
         self.op, self.targets = op, targets
 
-    def write(self, result: int, index: Index, value: SSAValue) -> None:
+    def write(self, result: int, index: Indices, value: SSAValue) -> None:
         """Write an element, and what follows from it."""
         source = self.op.results[result]
         zero, sizes = AffineExpr.constant(0), self.shapes.shape(source)
@@ -65,7 +65,7 @@ class NestWriter(NestBuilder, WritingNest):
             with self.standing_for(owned(target, GraphOp)):
                 self.store_element(self.at(target, own), buffer, own, element_type(target))
 
-    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+    def fill(self, result: int, value: Callable[[Indices], SSAValue]) -> None:
         """Give each element of a result its first value."""
         source = self.op.results[result]
         if not self.targets.get(source):
@@ -76,7 +76,7 @@ class NestWriter(NestBuilder, WritingNest):
                 self.store_element(first, buffer, index, element_type(source))
 
     def update(
-        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+        self, result: int, index: Indices, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result, in memory."""
         if combine is not None and combine not in COMBINERS:

@@ -27,7 +27,7 @@ from .constructors import constructor
 from .interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -145,7 +145,7 @@ class CompositeOp(GraphOp, ABC):
             values = body.evaluated(given, lambda op, operands: op.reference(*operands))
             return self.stored(*(cast(np.ndarray, values[y]) for y in body.results))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         body = self._body
         inner = _BodyNest(nest, self, body)
         if not _is_of_scalars(type(self)):
@@ -282,14 +282,14 @@ class _BodyNest(Nest):
     def __init__(self, nest: Nest, op: CompositeOp, body: _Body) -> None:
         self._nest, self._op, self._body = nest, op, body
         self._operands = dict[SSAValue, SSAValue](zip(body.block.args, op.operands, strict=True))
-        self._known: list[dict[tuple[SSAValue, Index], SSAValue]] = [{}]
+        self._known: list[dict[tuple[SSAValue, Indices], SSAValue]] = [{}]
 
-    def know(self, value: SSAValue, index: Index, scalar: SSAValue) -> SSAValue:
+    def know(self, value: SSAValue, index: Indices, scalar: SSAValue) -> SSAValue:
         """Remember the element of a value."""
         self._known[-1][value, index] = scalar
         return scalar
 
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
+    def at(self, value: SSAValue, index: Indices) -> SSAValue:
         for known in self._known:
             if (scalar := known.get((value, index))) is not None:
                 return scalar

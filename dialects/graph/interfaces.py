@@ -31,7 +31,7 @@ from ...core.ir.refusal import OperationRefused
 from ...core.ir.typed import tensor_type
 from .attrs import compute_type, is_reordered
 from .kinds import FusionKind
-from .nests.nest import Index, Nest
+from .nests.nest import Indices, Nest
 from .sizes.facts import ShapeFacts
 from .sizes.facts import text as text
 
@@ -176,7 +176,7 @@ class GraphOp(IRDLOperation, ABC):
         The dtypes of the results are those of the result types: see `stored`.
         """
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         """The scalar value of a result at an index, in `nest.compute_type`.
 
         Raises:

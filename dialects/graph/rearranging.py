@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from xdsl.ir import Operation
 
-from .nests.nest import Index, Nest
+from .nests.nest import Indices, Nest
 
 
 class AliasInterface(Operation, ABC):
@@ -31,7 +31,7 @@ class ReshapeInterface(Operation, ABC):
     """An operator whose result has the elements of its first operand in the same order."""
 
     @abstractmethod
-    def result_index(self, nest: Nest, index: Index) -> Index | None:
+    def result_index(self, nest: Nest, index: Indices) -> Indices | None:
         """Where in the result the element of the first operand at an index is.
 
         None where that takes sizes that are not known.

@@ -22,7 +22,7 @@ from stepwell.dialects.graph.interfaces import FusionKind, GraphOp, ShapeFacts
 from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.buffers import Scalar
 from stepwell.dialects.graph.nests.loop_nest import LoopNest
-from stepwell.dialects.graph.nests.nest import Index, WritingNest
+from stepwell.dialects.graph.nests.nest import Indices, WritingNest
 from stepwell.dialects.graph.nests.operators import OperatorBody
 from stepwell.dialects.loop.proofs.indices import Known
 
@@ -194,13 +194,13 @@ class RowsOp(GraphOp):
             type(self).DOES(self, nest, row)
 
 
-Term = Callable[[Index], SSAValue]
+Term = Callable[[Indices], SSAValue]
 
 
 def total(op: RowsOp, nest: WritingNest, row: AffineExpr, term: Term | None = None) -> SSAValue:
     """The sum of a row of x, or of terms at its indices."""
 
-    def step(k: Index, total: SSAValue) -> SSAValue:
+    def step(k: Indices, total: SSAValue) -> SSAValue:
         index = (row, *k)
         return scalars.add(nest, total, nest.at(op.x, index) if term is None else term(index))
 
@@ -220,7 +220,7 @@ def compiled(does: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> sw.Ex
 
 
 def updates(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
-    def term(index: Index) -> SSAValue:
+    def term(index: Indices) -> SSAValue:
         nest.update(0, index, nest.at(op.x, index), "add")
         return nest.at(op.x, index)
 
@@ -228,7 +228,7 @@ def updates(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
 
 
 def writes(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
-    def term(index: Index) -> SSAValue:
+    def term(index: Indices) -> SSAValue:
         nest.write(0, index, nest.at(op.x, index))
         return nest.at(op.x, index)
 
@@ -240,7 +240,7 @@ def puts(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     buffer = nest.local((AffineConstantExpr(1),), f32)
     buffer.put((ORIGIN,), nest.constant(0.0, f32))
 
-    def term(index: Index) -> SSAValue:
+    def term(index: Indices) -> SSAValue:
         buffer.put((ORIGIN,), nest.at(op.x, index), "add")
         return nest.at(op.x, index)
 
@@ -251,7 +251,7 @@ def puts(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
 def guards_update(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     """An update in a loop in a step."""
 
-    def term(index: Index) -> SSAValue:
+    def term(index: Indices) -> SSAValue:
         value = nest.at(op.x, index)
         positive = scalars.less(nest, nest.constant(0.0, f32), value)
         k = OperatorBody(op, nest)
@@ -319,7 +319,7 @@ def reads_twice(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     for factor in (1.0, 2.0):
         buffer.put((ORIGIN,), nest.constant(factor, f32))
 
-        def term(index: Index) -> SSAValue:
+        def term(index: Indices) -> SSAValue:
             return scalars.mul(nest, nest.at(op.x, index), buffer.at((ORIGIN,)))
 
         sums.append(total(op, nest, row, term))
@@ -329,7 +329,7 @@ def reads_twice(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
 def fills_own(op: RowsOp, nest: WritingNest, row: AffineExpr) -> None:
     """(x + 2 * x) by a local buffer of each iteration."""
 
-    def term(index: Index) -> SSAValue:
+    def term(index: Indices) -> SSAValue:
         buffer, x = nest.local((AffineConstantExpr(1),), f32), nest.at(op.x, index)
         buffer.put((ORIGIN,), x)
         buffer.put((ORIGIN,), scalars.add(nest, x, x), "add")

@@ -17,7 +17,7 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
-    Index,
+    Indices,
     Nest,
 )
 from stepwell.dialects.graph.nests.nest import WritingNest
@@ -34,7 +34,7 @@ class Faulty(Unary):
 class BeforeOp(Faulty):
     name = "faulty.before"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, (index[0] + -1, *index[1:]))
 
 
@@ -56,7 +56,7 @@ class FirstOp(Faulty):
 
     name = "faulty.first"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, (index[0] * 0, *index[1:]))
 
 
@@ -65,7 +65,7 @@ class SameOp(Faulty):
     name = "faulty.same"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, index)
 
 
@@ -75,7 +75,7 @@ class LateOp(Faulty):
 
     name = "faulty.late"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         if not isinstance(nest, RecordingNest):
             raise KeyError("late")
         return nest.at(self.x, index)

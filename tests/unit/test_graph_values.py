@@ -39,7 +39,7 @@ from stepwell.dialects.graph.interfaces import (
     element_type,
     tensor_type,
 )
-from stepwell.dialects.graph.nests.nest import Index, Nest, PlaceSteps, Step, Steps
+from stepwell.dialects.graph.nests.nest import Indices, Nest, PlaceSteps, Step, Steps
 from stepwell.dialects.graph.nests.recording import Recorder, Recording
 from stepwell.dialects.graph.plan.uses import Uses
 from stepwell.dialects.loop.attrs import Combine
@@ -159,7 +159,7 @@ class EagerNest(Nest):
     def evaluate(self, expr: AffineExpr) -> int:
         return expr.eval(self.dims, [])
 
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
+    def at(self, value: SSAValue, index: Indices) -> SSAValue:
         array = self.arrays[value]
         assert isinstance(array, np.ndarray)
         position = tuple(self.evaluate(i) for i in index)

@@ -21,7 +21,7 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
-    Index,
+    Indices,
     Nest,
     element_type,
 )
@@ -48,7 +48,7 @@ class BeforeOp(Guarded):
 
     name = "guarded.before"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, one = index[0], AffineExpr.constant(1)
         inside = is_inside(nest, row, one, nest.extent(self.x, 0))
         place = (row + -1, index[1])
@@ -61,14 +61,14 @@ class RowBeforeOp(Guarded):
 
     name = "guarded.row_before"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, one = index[0], AffineExpr.constant(1)
         inside = is_inside(nest, row, one, nest.extent(self.x, 0))
 
         def total(_: AffineExpr) -> SSAValue:
             kind = element_type(self.x)
 
-            def step(k: Index, so_far: SSAValue) -> SSAValue:
+            def step(k: Indices, so_far: SSAValue) -> SSAValue:
                 return scalars.add(nest, so_far, nest.at(self.x, (row + -1, k[0])))
 
             size, zero = nest.extent(self.x, 1), scalars.zero(nest, kind)
@@ -83,13 +83,13 @@ class SharesOp(Guarded):
 
     name = "guarded.shares"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         kind, divisor = element_type(self.x), nest.at(self.x, index)
         zero = scalars.zero(nest, kind)
         not_zero = nest.insert(arith.CmpiOp(divisor, zero, "ne"))
 
         def total(_: AffineExpr) -> SSAValue:
-            def step(k: Index, so_far: SSAValue) -> SSAValue:
+            def step(k: Indices, so_far: SSAValue) -> SSAValue:
                 x = nest.at(self.x, (index[0], k[0]))
                 return scalars.add(nest, so_far, nest.insert(arith.DivSIOp(x, divisor)))
 
@@ -104,7 +104,7 @@ class FirstOp(Guarded):
 
     name = "guarded.first"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, (index[0] * 0,))
 
 
@@ -114,8 +114,8 @@ class AtBorderOp(Guarded):
 
     name = "guarded.at_border"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
-        def step(k: Index, most: SSAValue) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
+        def step(k: Indices, most: SSAValue) -> SSAValue:
             return scalars.maximum(nest, most, nest.at(self.x, (ZERO, k[0])))
 
         zero = scalars.zero(nest, element_type(self.x))

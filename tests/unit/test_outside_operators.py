@@ -26,7 +26,7 @@ from stepwell.dialects.graph.attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     element_type,
@@ -49,7 +49,7 @@ class TwiceOp(Unary):
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     traits = traits_def(KeepsNonnegative())
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
         return scalars.add(nest, x, x)
 
@@ -192,7 +192,7 @@ class SlowOp(Unary):
     name = "outside.slow"
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.insert(math.TanhOp(nest.at(self.x, index)))
 
 
@@ -202,7 +202,7 @@ class StatedOp(Unary):
     FUSION: ClassVar[FusionKind] = FusionKind.ELEMENTWISE
     traits = traits_def(RecomputeCost(1))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.insert(math.TanhOp(nest.at(self.x, index)))
 
 
@@ -214,7 +214,7 @@ class SwapOp(Unary):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [tuple(reversed(shapes[0]))]
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, tuple(reversed(index)))
 
 
@@ -226,10 +226,10 @@ class RowSumOp(Unary):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         return [(shapes[0][0], shapes[0][1] * 0 + 1)]
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         zero = scalars.zero(nest, element_type(self.x))
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             return scalars.add(nest, total, nest.at(self.x, (index[0], *k)))
 
         return nest.reduce([nest.extent(self.x, 1)], "add", zero, step)
@@ -248,10 +248,10 @@ class LogSumExpOp(Unary):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(np.log(np.exp(arrays[0]).sum(axis=1, keepdims=True)))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         kind = element_type(self.x)
 
-        def steps(k: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def steps(k: Indices, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             top, total = totals
             value = nest.at(self.x, (index[0], *k))
             higher = scalars.maximum(nest, top, value)
@@ -286,7 +286,7 @@ class GapOp(GraphOp):
     def reference(self, *arrays: object) -> tuple[np.ndarray, ...]:
         raise NotImplementedError
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, column = nest.entry(self.a, index[0])
         return nest.insert(arith.SubfOp(nest.at(self.x, (row,)), nest.at(self.x, (column,))))
 

@@ -29,7 +29,7 @@ from stepwell.dialects.graph.attrs import (
 from stepwell.dialects.graph.interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     element_type,
@@ -62,7 +62,7 @@ class Flip(Same):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return (np.flip(arrays[0], axis=-1).copy(),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         *rest, last = index
         return nest.at(self.x, (*rest, last * -1 + nest.extent(self.x, len(rest)) - 1))
 
@@ -81,7 +81,7 @@ class FirstTwiceOp(Flip):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return (np.repeat(arrays[0][..., :1], arrays[0].shape[-1], axis=-1),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, (*index[:-1], AffineExpr.constant(0)))
 
 
@@ -94,7 +94,7 @@ class NegatedOp(Flip):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return (-np.flip(arrays[0], axis=-1),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         zero = scalars.zero(nest, nest.compute_type(element_type(self.x)))
         return scalars.sub(nest, zero, super().value_at(nest, index))
 
@@ -124,7 +124,7 @@ class RunningMaxOp(Same, OrderStatisticInterface):
         (x,) = arrays
         return (np.maximum(x, np.concatenate([x[..., :1], x[..., :-1]], axis=-1)),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         *rest, last = index
         size = cast(AffineConstantExpr, nest.extent(self.x, len(rest)))
         before = clamped(nest, last, AffineExpr.constant(1), size)
@@ -146,7 +146,7 @@ class MirrorOp(Same, BlockableInterface):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return (np.flip(arrays[0], axis=ints(self.axes)).copy(),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         own = list(index)
         for axis in ints(self.axes):
             own[axis] = own[axis] * -1 + nest.extent(self.x, axis) - 1
@@ -161,7 +161,7 @@ class Steeper(Same):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(np.minimum(arrays[0], 3 * arrays[0]))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
         three = nest.constant(3.0, x.type)
         return scalars.minimum(nest, x, scalars.mul(nest, three, x))
@@ -207,7 +207,7 @@ class Rows(GraphOp):
     def of_row(self, number: int, largest: float) -> float:
         return largest
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         zero = scalars.zero(nest, nest.compute_type(element_type(self.x)))
 
         def step(position: AffineExpr, column: AffineExpr, most: SSAValue) -> SSAValue:
@@ -230,7 +230,7 @@ class NumberedRowsOp(Rows):
     def of_row(self, number: int, largest: float) -> float:
         return number + largest
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         value = super().value_at(nest, index)
         number = scalars.from_index(nest, nest.value(index[0]), value.type)
         return scalars.add(nest, value, number)
@@ -246,7 +246,7 @@ class ScaledRowsOp(Rows):
         (found,) = super().reference(*arrays)
         return (found * arrays[1][: len(found)],)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return scalars.mul(nest, super().value_at(nest, index), nest.at(self.x, index))
 
 
@@ -260,7 +260,7 @@ class CountedRowsOp(Rows):
         (found,) = super().reference(*arrays)
         return (found * np.float32(len(found)),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         value = super().value_at(nest, index)
         rows = nest.value(nest.extent(self.a, 0))
         return scalars.mul(nest, value, scalars.from_index(nest, rows, value.type))
@@ -286,7 +286,7 @@ class SquaredOp(Same):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(arrays[0] * arrays[0])
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         x = nest.at(self.x, index)
         return scalars.mul(nest, x, x)
 
@@ -301,7 +301,7 @@ class CosineOp(Same):
     def reference(self, *arrays: Any) -> tuple[np.ndarray, ...]:
         return self.stored(np.cos(arrays[0]))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.insert(math.CosOp(nest.at(self.x, index)))
 
 

@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition
 
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.ir.provenance import named
-from stepwell.dialects.graph.interfaces import FusionKind, Index, Nest
+from stepwell.dialects.graph.interfaces import FusionKind, Indices, Nest
 from stepwell.dialects.graph.nests import scalars
 from stepwell.dialects.graph.nests.nest import LocalBuffer, WritingNest
 from stepwell.dialects.graph.nests.recording import Recorder
@@ -31,7 +31,7 @@ class Wrong(Unary):
 class PullingOp(Wrong):
     name = "wrong.pulling"
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return type(self).DOES(self, nest, index)
 
 
@@ -55,14 +55,14 @@ def total(op: Any, nest: Nest, combine: str = "add", step: Any = None) -> SSAVal
     return nest.reduce([extent], combine, zero, step or (lambda k, total: total))
 
 
-def mixed(op: Any, nest: Nest, index: Index) -> SSAValue:
+def mixed(op: Any, nest: Nest, index: Indices) -> SSAValue:
     return nest.insert(arith.AddfOp(nest.at(op.x, index), nest.constant(1.0, f64), result_type=f32))
 
 
-def after_its_loop(op: Any, nest: Nest, index: Index) -> SSAValue:
+def after_its_loop(op: Any, nest: Nest, index: Indices) -> SSAValue:
     found: list[SSAValue] = []
 
-    def step(_: Index, total: SSAValue) -> SSAValue:
+    def step(_: Indices, total: SSAValue) -> SSAValue:
         found.append(scalars.add(nest, total, nest.constant(1.0, f32)))
         return total
 
@@ -70,10 +70,10 @@ def after_its_loop(op: Any, nest: Nest, index: Index) -> SSAValue:
     return found[0]
 
 
-def after_a_loop_that_failed(op: Any, nest: Nest, index: Index) -> SSAValue:
+def after_a_loop_that_failed(op: Any, nest: Nest, index: Indices) -> SSAValue:
     found: list[SSAValue] = []
 
-    def step(_: Index, total: SSAValue) -> SSAValue:
+    def step(_: Indices, total: SSAValue) -> SSAValue:
         found.append(scalars.add(nest, total, nest.constant(1.0, f32)))
         raise KeyError
 
@@ -90,13 +90,13 @@ def local(nest: WritingNest) -> LocalBuffer:
     return nest.local((AffineExpr.constant(4),), f32)
 
 
-def another_loop(op: Any, nest: WritingNest, index: Index) -> None:
+def another_loop(op: Any, nest: WritingNest, index: Indices) -> None:
     with nest.loops([nest.extent(op.x, 0)]) as (first,):
         nest.write(0, index, nest.at(op.x, index))
     nest.write(0, (first, index[1]), nest.at(op.x, index))
 
 
-def local_after_its_loop(op: Any, nest: WritingNest, index: Index) -> None:
+def local_after_its_loop(op: Any, nest: WritingNest, index: Indices) -> None:
     with nest.loops([nest.extent(op.x, 0)]) as (first,):
         buffer = local(nest)
         buffer.put((first,), nest.constant(1.0, f32))

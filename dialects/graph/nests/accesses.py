@@ -14,7 +14,7 @@ from enum import Enum, auto
 from xdsl.ir.affine import AffineExpr
 
 from ....core.algebra.affine import dims_in
-from .nest import Index
+from .nest import Indices
 
 
 class AtomKind(Enum):
@@ -96,7 +96,7 @@ class RecordedLoop:
     """The number of iterations; None for the entries of a row."""
     matrix: int | None = None
     """The operand whose entries it visits."""
-    row: Index = ()
+    row: Indices = ()
     """The row whose entries it visits."""
     atoms: tuple[int, ...] = ()
     """Its values: the variable, or position and column of the entry."""
@@ -109,7 +109,7 @@ class Read:
     """One read of an operand."""
 
     operand: int
-    index: Index
+    index: Indices
     around: tuple[int, ...]
     """The loops that are open around it, outermost first."""
 
@@ -127,7 +127,7 @@ class Write:
     """A write of elements of a result by `GraphOp.write`."""
 
     result: int
-    index: Index
+    index: Indices
     is_final: bool
     """Whether nothing is combined with the elements afterwards."""
 

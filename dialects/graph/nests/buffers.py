@@ -17,8 +17,7 @@ from ..attrs import compute_type, is_float, is_reordered
 from ..buffers import storage_type
 from ..combiners import COMBINERS
 from . import low_bits, scalars
-from .nest import Index as Indices
-from .nest import LocalBuffer, PlaceSteps, Scalars
+from .nest import Indices, LocalBuffer, PlaceSteps, Scalars
 
 
 class Body(Scalars, Protocol):

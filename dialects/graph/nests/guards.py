@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ..combiners import COMBINERS
-from ..interfaces import Index, Nest
+from ..interfaces import Indices, Nest
 from . import scalars
 
 
@@ -52,7 +52,7 @@ def guarded(
     # There is no maximum of i1.
     wide = i8 if type == i1 else type
 
-    def step(k: Index, least: SSAValue) -> SSAValue:
+    def step(k: Indices, least: SSAValue) -> SSAValue:
         return scalars.maximum(nest, least, scalars.convert(nest, read(k[0]), type, wide))
 
     least = COMBINERS["max"].init(nest, wide)

@@ -30,7 +30,7 @@ from ...loop.proofs.indices import Known
 from ...loop.proofs.inside import Inside, Reader
 from ...loop.syntax import compress
 from .accesses import atoms_in
-from .nest import Index, LocalBuffer, Loops, PlaceSteps, SerialStep, Steps
+from .nest import Indices, LocalBuffer, Loops, PlaceSteps, SerialStep, Steps
 
 NAMES = "ijlmnpqrstuv"
 """The names of parallel loops, by their depth."""
@@ -89,7 +89,7 @@ class LoopNest(Scopes[LoopFrame], Loops):
     @contextmanager
     def loops(
         self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
-    ) -> Iterator[Index]:
+    ) -> Iterator[Indices]:
         """Open nested loops within the context."""
         opened: list[loop.ForOp] = []
         index: list[AffineExpr] = []
@@ -109,7 +109,7 @@ class LoopNest(Scopes[LoopFrame], Loops):
     ) -> Sequence[SSAValue]:
         """Fold over an iteration space."""
 
-        def level(index: Index, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def level(index: Indices, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
             if len(index) == len(extents):
                 return step(index, accumulators)
             op = self._open(LoopKind.REDUCTION, extents[len(index)], accumulators, combines)
@@ -243,7 +243,7 @@ class LoopNest(Scopes[LoopFrame], Loops):
         self.note_write(buffer)
         self._place_here(loop.StoreOp(value, buffer, map, operands, combine=combine))
 
-    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+    def local(self, shape: Indices, type: Attribute) -> LocalBuffer:
         """A buffer in the innermost open loop."""
         sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
         symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
@@ -402,10 +402,10 @@ class Memory(LocalBuffer):
     def __init__(self, nest: LoopNest, buffer: SSAValue) -> None:
         self.nest, self.buffer = nest, buffer
 
-    def at(self, index: Index) -> SSAValue:
+    def at(self, index: Indices) -> SSAValue:
         return self.nest.load_here(self.buffer, index)
 
-    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+    def put(self, index: Indices, value: SSAValue, combine: str | None = None) -> None:
         self.nest.store(value, self.buffer, index, None if combine is None else Combine(combine))
 
 

@@ -15,8 +15,7 @@ from ....core.building.arithmetic import INDEX
 from ...loop.attrs import Combine, LoopKind
 from . import scalars
 from .buffers import Body, Index, Row, Scalar
-from .nest import Index as Indices
-from .nest import Loops
+from .nest import Indices, Loops
 
 Extent = int | Index | Scalar
 """A number of iterations: known, affine, or computed."""

@@ -17,7 +17,7 @@ from xdsl.ir.affine import AffineExpr
 from ...loop.attrs import LoopKind
 from ..attrs import compute_type
 
-Index = tuple[AffineExpr, ...]
+Indices = tuple[AffineExpr, ...]
 """One index expression for each dimension of a tensor."""
 
 
@@ -49,9 +49,9 @@ class Places(Scalars, Protocol):
         """An index expression as a scalar of type `index`."""
 
 
-Step = Callable[[Index, SSAValue], SSAValue]
+Step = Callable[[Indices, SSAValue], SSAValue]
 """From the iteration indices and the accumulator to the new accumulator."""
-Steps = Callable[[Index, Sequence[SSAValue]], Sequence[SSAValue]]
+Steps = Callable[[Indices, Sequence[SSAValue]], Sequence[SSAValue]]
 """The same of several accumulators at once."""
 PlaceStep = Callable[[AffineExpr, AffineExpr, SSAValue], SSAValue]
 """The same of stored entries: from the position of one, its column, and the accumulator."""
@@ -69,7 +69,7 @@ class Nest(Places):
     """
 
     @abstractmethod
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
+    def at(self, value: SSAValue, index: Indices) -> SSAValue:
         """The scalar of an operand at an index, in `compute_type`; i1 arrives as i1."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Nest(Places):
         it writes to no result, and to no local buffer but one of its own.
         """
 
-        def steps(index: Index, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def steps(index: Indices, totals: Sequence[SSAValue]) -> Sequence[SSAValue]:
             return [step(index, totals[0])]
 
         return self.reduce_several(extents, [combine], [init], steps)[0]
@@ -144,11 +144,11 @@ class LocalBuffer(ABC):
     """A buffer of `WritingNest.local`."""
 
     @abstractmethod
-    def at(self, index: Index) -> SSAValue:
+    def at(self, index: Indices) -> SSAValue:
         """The element at an index, which has been put there before."""
 
     @abstractmethod
-    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+    def put(self, index: Indices, value: SSAValue, combine: str | None = None) -> None:
         """Change the element at an index.
 
         It becomes the scalar, or what is there combined with it by add, mul, max or min. Parallel
@@ -162,7 +162,7 @@ class Loops(Places, Protocol):
     @abstractmethod
     def loops(
         self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
-    ) -> AbstractContextManager[Index]:
+    ) -> AbstractContextManager[Indices]:
         """Open nested loops within the context, parallel or serial, and give their variables."""
 
     @abstractmethod
@@ -185,7 +185,7 @@ class Loops(Places, Protocol):
         """Fold several accumulators at once over `extents`: see `Nest.reduce_several`."""
 
     @abstractmethod
-    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+    def local(self, shape: Indices, type: Attribute) -> LocalBuffer:
         """A buffer in the innermost open loop, each of whose iterations has its own.
 
         Its elements are scalars of `type`, and undefined at first. Sizes are positive numbers, or
@@ -203,16 +203,16 @@ class WritingNest(Loops, Nest):
     """
 
     @abstractmethod
-    def write(self, result: int, index: Index, value: SSAValue) -> None:
+    def write(self, result: int, index: Indices, value: SSAValue) -> None:
         """Write an element of a result, which is a scalar in `compute_type`."""
 
     @abstractmethod
-    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+    def fill(self, result: int, value: Callable[[Indices], SSAValue]) -> None:
         """Give each element of a result its first value: `value` at its index."""
 
     @abstractmethod
     def update(
-        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+        self, result: int, index: Indices, value: SSAValue, combine: str | None = None
     ) -> None:
         """Change an element of a result that is filled.
 

@@ -18,8 +18,7 @@ from ..attrs import compute_type
 from ..interfaces import GraphOp, element_type, faults_of, rank
 from .body import KernelBody
 from .buffers import Buffer, Elements, Index, Matrix, Row, Scalar
-from .nest import Index as Indices
-from .nest import PlaceSteps, WritingNest
+from .nest import Indices, PlaceSteps, WritingNest
 
 
 def written(op: GraphOp, nest: WritingNest) -> None:

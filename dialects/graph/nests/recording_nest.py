@@ -35,7 +35,7 @@ from .accesses import (
     atoms_in,
 )
 from .contract import Contract
-from .nest import Index, LocalBuffer, PlaceSteps, SerialStep, Steps, WritingNest
+from .nest import Indices, LocalBuffer, PlaceSteps, SerialStep, Steps, WritingNest
 
 _FAST_MATH = (math.FmaOp, math.AbsFOp, math.CopySignOp, math.FloorOp, math.CeilOp, math.TruncOp)
 _SLOW_KINDS: frozenset[type[Operation]] = frozenset(
@@ -57,14 +57,14 @@ class _Local(LocalBuffer):
         self.sources = Sources(loops=nest.contract.visible)
         self.around = len(nest.contract.pure)
 
-    def at(self, index: Index) -> SSAValue:
+    def at(self, index: Indices) -> SSAValue:
         contract = self.nest.contract
         contract.index(index)
         contract.inside("a local buffer", self.sources.loops)
         here = Sources(loops=contract.visible)
         return self.nest.placeholder(self.type, self.sources | self.nest.used(index) | here)
 
-    def put(self, index: Index, value: SSAValue, combine: str | None = None) -> None:
+    def put(self, index: Indices, value: SSAValue, combine: str | None = None) -> None:
         contract = self.nest.contract
         contract.stored(index, value, self.type, combine, self.around)
         contract.inside("a local buffer", self.sources.loops)
@@ -116,7 +116,7 @@ class RecordingNest(WritingNest):
 
     # The reads.
 
-    def at(self, value: SSAValue, index: Index) -> SSAValue:
+    def at(self, value: SSAValue, index: Indices) -> SSAValue:
         """Note a read of an operand.
 
         Raises:
@@ -132,7 +132,7 @@ class RecordingNest(WritingNest):
         operand = self.contract.operand(matrix, sparse=True)
         return self._read(operand, (position,), compute_type(element_type(matrix)))
 
-    def _read(self, operand: int, index: Index, kind: Attribute) -> SSAValue:
+    def _read(self, operand: int, index: Indices, kind: Attribute) -> SSAValue:
         self.contract.index(index)
         key = ("read", operand, index)
         if key not in self._known:
@@ -164,7 +164,7 @@ class RecordingNest(WritingNest):
     @contextmanager
     def loops(
         self, extents: Sequence[AffineExpr], kind: LoopKind = LoopKind.PARALLEL
-    ) -> Iterator[Index]:
+    ) -> Iterator[Indices]:
         """Note a loop for each extent."""
         in_order = kind == LoopKind.SERIAL
         own = RecordedLoopKind.SERIAL if in_order else RecordedLoopKind.PARALLEL
@@ -248,16 +248,16 @@ class RecordingNest(WritingNest):
 
     # The writes.
 
-    def local(self, shape: Index, type: Attribute) -> LocalBuffer:
+    def local(self, shape: Indices, type: Attribute) -> LocalBuffer:
         """A buffer whose elements depend on all that is put into it."""
         return _Local(self, type)
 
-    def write(self, result: int, index: Index, value: SSAValue) -> None:
+    def write(self, result: int, index: Indices, value: SSAValue) -> None:
         """Note a write of elements that are final."""
         self.contract.element(result, index, value, None)
         self._writes.append(Write(result, tuple(index), True))
 
-    def fill(self, result: int, value: Callable[[Index], SSAValue]) -> None:
+    def fill(self, result: int, value: Callable[[Indices], SSAValue]) -> None:
         """Note a write of all elements of a result."""
         self.contract.result(result)
         filled = self._op.results[result]
@@ -265,7 +265,7 @@ class RecordingNest(WritingNest):
             self.update(result, index, value(index))
 
     def update(
-        self, result: int, index: Index, value: SSAValue, combine: str | None = None
+        self, result: int, index: Indices, value: SSAValue, combine: str | None = None
     ) -> None:
         """Note a write of elements that may change again."""
         self.contract.element(result, index, value, combine)

@@ -26,7 +26,7 @@ from ...loop.loops import loops_in
 from ...loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp, YieldOp
 from ...loop.proofs.bounds import constant_index
 from ...sparse_tensor import is_sparse
-from ..interfaces import FusionKind, Index, Nest, tensor_type
+from ..interfaces import FusionKind, Indices, Nest, tensor_type
 from . import scalars
 from .sizes import KernelSizes, NoValueError
 
@@ -144,7 +144,7 @@ class KernelValues(KernelSizes):
 
     # The value.
 
-    def value_at(self, nest: Nest, index: Index, result: int) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int) -> SSAValue:
         """The scalar that the kernel stores at an index, as it is stored."""
         return _Replay(self, nest, result, index).value(self.stores[result].value)
 
@@ -202,7 +202,7 @@ def _variables(load: LoadOp) -> list[SSAValue]:
 class _Replay:
     """Writes what a kernel computes for one element of a result into a nest."""
 
-    def __init__(self, values: KernelValues, nest: Nest, result: int, index: Index) -> None:
+    def __init__(self, values: KernelValues, nest: Nest, result: int, index: Indices) -> None:
         self.source, self.nest = values, nest
         loops = values.loops[result]
         self.exprs = {loop.variable: e for loop, e in zip(loops, index, strict=True)}
@@ -239,7 +239,7 @@ class _Replay:
                 return self.nest.extent(operand, 0) + 1
         return self.nest.index(self.value(old))
 
-    def composed(self, map: AffineMap, operands: Sequence[SSAValue]) -> Index:
+    def composed(self, map: AffineMap, operands: Sequence[SSAValue]) -> Indices:
         dims = [self.expr(operand) for operand in operands]
         return tuple(normalized(e.replace_dims_and_symbols(dims, [])) for e in map.results)
 
@@ -283,7 +283,7 @@ class _Replay:
         (combine,), (init,), (carried,), (after,) = op.combines, op.inits, op.carried, op.yielded
         if not op.over_entries:
 
-            def step(index: Index, accumulator: SSAValue) -> SSAValue:
+            def step(index: Indices, accumulator: SSAValue) -> SSAValue:
                 self.exprs[op.variable] = index[0]
                 self.known[carried] = accumulator
                 return self.value(after)

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
 from ....core.algebra.dims import Dim, Shape
-from ..interfaces import GraphOp, Index
+from ..interfaces import GraphOp, Indices
 
 MOST_OPERATORS = 100
 """A kernel is built by recursion from its results, and a longer one gains nothing."""
@@ -64,7 +64,7 @@ class ResultNest:
     entries: tuple[int, SSAValue] | None = None
     """A dimension that visits the stored entries of a matrix, row by row."""
 
-    def index(self, variables: Index, shape: Shape) -> Index:
+    def index(self, variables: Indices, shape: Shape) -> Indices:
         """The index of a result, by the variables of the loops over its dimensions.
 
         Several results may be made of one value. Operators read it at 0 along a dimension of

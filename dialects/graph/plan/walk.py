@@ -20,7 +20,7 @@ from ....core.algebra.dims import Dim
 from ....core.algebra.injective import are_apart, is_injective
 from ..attrs import compute_type
 from ..buffers import storage_type
-from ..interfaces import GraphOp, Index, element_type, rank, tensor_type
+from ..interfaces import GraphOp, Indices, element_type, rank, tensor_type
 from ..nests.accesses import Atom, AtomKind, RecordedLoopKind, Recording, Sources, atoms_in
 from ..nests.loop_nest import NAMES
 from .group_values import GroupValues
@@ -32,7 +32,7 @@ from .nest_plan import Loops, PlannedLoop, Refusal, ResultNest
 class Demand:
     """A use of a value: where its element is needed, and the loops that are open there."""
 
-    index: Index
+    index: Indices
     loops: Loops
 
 
@@ -64,9 +64,9 @@ class Walk:
         self._atoms: list[frozenset[PlannedLoop]] = []
         self._variables: dict[AffineExpr, PlannedLoop] = {}
         self.ends: dict[tuple[SSAValue, AffineExpr], tuple[AffineExpr, AffineExpr]] = {}
-        self._demands: dict[SSAValue, dict[Index, Demand]] = {}
-        self._reshaped: set[tuple[SSAValue, Index]] = set()
-        self._own: Index = ()
+        self._demands: dict[SSAValue, dict[Indices, Demand]] = {}
+        self._reshaped: set[tuple[SSAValue, Indices]] = set()
+        self._own: Indices = ()
 
     def done(self) -> Self:
         """This walk, after it has come to its end, or to entries that the nest has to visit."""
@@ -91,7 +91,7 @@ class Walk:
 
     # The loops over the results.
 
-    def _open_root(self) -> Index:
+    def _open_root(self) -> Indices:
         """Open the loops of the nest; return the index of the source."""
         source, dims = self.nest.source, range(rank(self.nest.source))
         extents = self.values.shapes.shape(source)
@@ -102,7 +102,7 @@ class Walk:
         variables = [self.variable(loop) for loop in self.root]
         return tuple(variables[order.index(dim)] for dim in dims)
 
-    def _open_entries(self, dim: int, matrix: SSAValue) -> Index:
+    def _open_entries(self, dim: int, matrix: SSAValue) -> Indices:
         """Open loops over the rows of a matrix, the other dimensions, and a row's entries."""
         extents = list(self.values.shapes.shape(self.nest.source))
         del extents[dim]
@@ -327,7 +327,7 @@ class _Site:
         for atom in recording.atoms[recording.rank :]:
             self._exprs.append(self._bound(atom))
 
-    def index(self, index: Iterable[AffineExpr]) -> Index:
+    def index(self, index: Iterable[AffineExpr]) -> Indices:
         """Index expressions of the recording, as those of the walk."""
         return tuple(e.replace_dims_and_symbols(self._exprs, []) for e in index)
 

@@ -37,7 +37,7 @@ from ...demands import DemandInterface, SizeResult
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -294,7 +294,7 @@ class CallDpsOp(CallLikeOp):
             return None
         return kernel if isinstance(kernel, KernelOp) else None
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         try:
             stored = self.values.value_at(nest, index, result)
         except NoValueError as error:

@@ -21,7 +21,7 @@ from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import FLOAT_TENSOR, NUMERIC_TENSOR, Approximation, ApproximationAttr
 from ...composite import CompositeOp, composite
-from ...interfaces import Index, Nest, ShapeFacts, widened
+from ...interfaces import Indices, Nest, ShapeFacts, widened
 from ...kinds import Precision
 from ...nests import scalars
 from ...op_builder import OpBuilder, V
@@ -261,7 +261,7 @@ class GeluOp(ActivationOp):
     def _is_exact(self) -> bool:
         return self.approximate.data == Approximation.NONE
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         if not self._is_exact:
             return super().value_at(nest, index)
         # 1 + erf hides what is lost in the last places of erf.

@@ -18,7 +18,7 @@ from ...attrs import FLOAT_TENSOR, NUMERIC_TENSOR
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     element_type,
@@ -53,7 +53,7 @@ class ElementwiseOp(GraphOp, ABC):
         with np.errstate(all="ignore"):
             return self.stored(self.array(*operands))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         operands = (nest.at(value, broadcast_index(value, index)) for value in self.operands)
         return self.scalar(nest, *operands)
 
@@ -67,7 +67,7 @@ def broadcast_shapes(op: GraphOp, shapes: Sequence[Shape], facts: ShapeFacts) ->
     return functools.reduce(facts.broadcast, shapes)
 
 
-def broadcast_index(value: SSAValue, index: Index) -> Index:
+def broadcast_index(value: SSAValue, index: Indices) -> Indices:
     """The index into an operand that is broadcast to a result with this index."""
     sizes = tensor_type(value).get_shape()
     own = index[len(index) - len(sizes) :]
@@ -86,7 +86,7 @@ class UnaryOp(ElementwiseOp, ABC):
     def __init__(self, x: SSAValue | Operation, result_type: Attribute | None = None) -> None:
         super().__init__(operands=[x], result_type=result_type)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         # Never broadcast: at its own index, also where a size is 1.
         return self.scalar(nest, nest.at(self.x, index))
 

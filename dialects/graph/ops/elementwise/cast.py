@@ -20,7 +20,7 @@ from .....core.ir.typed import dense_array, tensor_type
 from .....core.pipelines.exactness import EXACT
 from ...attrs import STORED_TENSOR, holds_all_values
 from ...buffers import storage_type
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type, widened
 from ...nests import low_bits, scalars
 from ...rules import rule
 from ...traits import Discontinuous
@@ -88,7 +88,7 @@ class CastOp(_ElementTypeOp):
                 x = _float_to_integer(widened(x), target)
             return (x.astype(target),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         value = nest.at(self.x, index)
         return scalars.convert(nest, value, element_type(self.x), element_type(self.result))
 
@@ -121,7 +121,7 @@ class BitcastOp(_ElementTypeOp):
             return (x.view(np.uint8).reshape(x.shape) != 0,)
         return (x.view(dtype_of(target)).reshape(arrays[0].shape),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         source, target = element_type(self.x), element_type(self.result)
         bits = scalars.stored(nest, nest.at(self.x, index), source)
         if bits.type != storage_type(target):

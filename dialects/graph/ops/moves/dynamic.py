@@ -30,7 +30,7 @@ from ...demands import DemandInterface, SizeOperand
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     declared_size,
@@ -74,7 +74,7 @@ class DimOp(AxisOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.array(dense_array(arrays[0]).shape[self.axis_from_front], np.int64),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         extent = nest.value(nest.extent(self.x, self.axis_from_front))
         return scalars.from_index(nest, extent, i64)
 
@@ -147,7 +147,7 @@ class DynamicReshapeOp(_ShapedOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.ascontiguousarray(dense_array(arrays[0])).reshape(self._numbers(arrays)),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         outer = [nest.extent(self.result, axis) for axis in range(len(index))]
         inner = [nest.extent(self.x, axis) for axis in range(rank(self.x))]
         return nest.at(self.x, tuple(delinearize(nest, linearize(nest, index, outer), inner)))
@@ -189,7 +189,7 @@ class DynamicBroadcastOp(_ShapedOp):
         x, sizes = dense_array(arrays[0]), self._numbers(arrays)
         return (np.ascontiguousarray(np.broadcast_to(x, sizes)).reshape(sizes),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))
 
 
@@ -239,7 +239,7 @@ class DynamicSliceOp(AxisOp, DemandInterface):
         places = start + np.arange(count) * step
         return (np.take(x, np.clip(places, 0, max(x.shape[axis] - 1, 0)), axis=axis),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         axis = self.axis_from_front
         start, step = (nest.at(operand, ()) for operand in (self.start, self.step))
         start, size = scalars.to_index(nest, start), nest.extent(self.x, axis)

@@ -19,7 +19,7 @@ from ...attrs import INDEX_TENSOR, STORED_TENSOR
 from ...axes import AxisOp
 from ...constructors import operator
 from ...demands import DemandInterface, IndexBound
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, rank
 from ...positions import from_start
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def place_of(
-    nest: Nest, indices: SSAValue, index: Index, source: SSAValue, axis: int
+    nest: Nest, indices: SSAValue, index: Indices, source: SSAValue, axis: int
 ) -> AffineExpr:
     """The place along an axis of `source` that an element of `indices` means.
 
@@ -87,7 +87,7 @@ class GatherOp(AlongAxisOp):
         axis = self.axis_from_front
         return self.stored(np.take(x, checked_places(self, indices, x.shape[axis]), axis=axis))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         axis, count = self.axis_from_front, rank(self.indices)
         place = place_of(nest, self.indices, index[axis : axis + count], self.x, axis)
         return nest.at(self.x, (*index[:axis], place, *index[axis + count :]))
@@ -116,7 +116,7 @@ class GatherElementsOp(AlongAxisOp):
         x, indices = cast(tuple[np.ndarray, np.ndarray], arrays)
         return (x[places_beside(self, x, indices, self.axis_from_front)],)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         axis = self.axis_from_front
         place = place_of(nest, self.indices, index, self.x, axis)
         return nest.at(self.x, (*index[:axis], place, *index[axis + 1 :]))
@@ -173,7 +173,7 @@ class GatherNdOp(GraphOp, DemandInterface):
         x, *indices = cast(tuple[np.ndarray, ...], arrays)
         return self.stored(x[places_nd(self, x, indices)])
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         count = rank(self.indices[0])
         places = [
             place_of(nest, indices, index[:count], self.x, axis)

@@ -16,7 +16,7 @@ from .....core.algebra.dims import Dim, Shape
 from .....core.ir.typed import dense_array, owned
 from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, PadMode, PadModeAttr, i64_array, ints
-from ...interfaces import Index, Nest, ShapeFacts
+from ...interfaces import Indices, Nest, ShapeFacts
 from ...nests.guards import clamped
 from ...remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
 from ...rules import rule
@@ -110,7 +110,7 @@ class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
         mode = {PadMode.EDGE: "edge", PadMode.REFLECT: "reflect", PadMode.WRAP: "wrap"}
         return (np.pad(x, self.margins, mode=mode[self.mode.data]),)  # type: ignore[call-overload]
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         if self.mode.data == PadMode.CONSTANT:
             axes = enumerate(self.margins)
             starts = {axis: AffineExpr.constant(m[0]) for axis, m in axes if m != (0, 0)}

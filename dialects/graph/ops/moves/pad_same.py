@@ -16,7 +16,7 @@ from .....core.building.sizes import affine_size
 from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, i64_array, ints
-from ...interfaces import Index, Nest, ShapeFacts, tensor_type
+from ...interfaces import Indices, Nest, ShapeFacts, tensor_type
 from ...remapped_axes import BlockableInterface, HoldsNumbers
 from ...rules import rule
 from ..products.window import check_steps
@@ -118,7 +118,7 @@ class PadSameOp(PaddingOp, BlockableInterface):
         margins = self.margins(tuple(map(Dim.of, x.shape)))
         return (self.padded(x, [(low.value, high.value) for low, high in margins]),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         names = [f"n{axis}" for axis in range(len(index))]
         extents = {name: nest.extent(self.x, axis) for axis, name in enumerate(names)}
         starts: dict[int, AffineExpr] = {}

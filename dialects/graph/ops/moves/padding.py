@@ -16,7 +16,7 @@ from xdsl.irdl import operand_def, prop_def, result_def
 from .....core.dtypes import LOW_BIT_FLOATS, dtype_of, integer_range, is_low_bit
 from .....core.ir.typed import integer_type
 from ...attrs import NUMBER, STORED_TENSOR, is_float, number_attr
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type
 from ...nests import scalars
 from ...nests.guards import clamped, guarded, is_inside
 
@@ -57,7 +57,7 @@ class PaddingOp(GraphOp, HasCanonicalizationPatternsInterface):
             fill = np.array(self.number).astype(x.dtype)
         return np.pad(x, margins, mode="constant", constant_values=fill)
 
-    def padded_at(self, nest: Nest, index: Index, starts: Mapping[int, AffineExpr]) -> SSAValue:
+    def padded_at(self, nest: Nest, index: Indices, starts: Mapping[int, AffineExpr]) -> SSAValue:
         """The element at an index where x begins at these places of axes, `value` around it."""
         fill = scalars.literal(nest, self._fill(), element_type(self.x))
         extents = [nest.extent(self.x, axis) for axis in range(len(index))]

@@ -26,7 +26,7 @@ from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints
 from ...axes import AxisOp
 from ...constructors import operator
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, tensor_type
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type, tensor_type
 from ...nests import scalars
 from ...nests.guards import clamped, guarded, is_inside
 from ...rearranging import AliasInterface
@@ -158,7 +158,7 @@ class SliceOp(
         )
         return (np.array(x[slices], order="C"),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         triples = zip(index, self.bounds, strict=True)
         return nest.at(self.x, tuple(i * step + start for i, (start, _, step) in triples))
 
@@ -216,7 +216,7 @@ class ConcatOp(
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.concatenate(cast(list[np.ndarray], arrays), axis=self.axis_from_front),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         axis = self.axis_from_front
         value: SSAValue | None = None
         start = AffineExpr.constant(0)
@@ -236,7 +236,9 @@ class ConcatOp(
             return scalars.zero(nest, nest.compute_type(element_type(self.result)))
         return value
 
-    def _element(self, nest: Nest, operand: SSAValue, index: Index, start: AffineExpr) -> SSAValue:
+    def _element(
+        self, nest: Nest, operand: SSAValue, index: Indices, start: AffineExpr
+    ) -> SSAValue:
         """The element of an operand that begins at `start`; arbitrary outside of it."""
         axis = self.axis_from_front
         extent = nest.extent(operand, axis)

@@ -21,7 +21,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     declared_shape,
@@ -85,7 +85,7 @@ class TransposeOp(GraphOp, HasCanonicalizationPatternsInterface):
         # `ascontiguousarray` would make a vector of a scalar.
         return (np.transpose(x, ints(self.permutation)).copy(order="C"),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         permutation = ints(self.permutation)
         return nest.at(self.x, tuple(index[permutation.index(i)] for i in range(len(index))))
 
@@ -150,7 +150,7 @@ class ReshapeOp(GraphOp, AliasInterface, ReshapeInterface, HasCanonicalizationPa
             sizes[given.index(-1)] = left // math.prod(n for n in given if n > 0)
         return (np.ascontiguousarray(x).reshape(sizes),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         own: list[AffineExpr] = []
         for inputs, outputs in self.groups():
             sizes = [nest.extent(self.result, j) for j in outputs]
@@ -158,7 +158,7 @@ class ReshapeOp(GraphOp, AliasInterface, ReshapeInterface, HasCanonicalizationPa
             own += delinearize(nest, linear, [nest.extent(self.x, i) for i in inputs])
         return nest.at(self.x, tuple(own))
 
-    def result_index(self, nest: Nest, index: Index) -> Index | None:
+    def result_index(self, nest: Nest, index: Indices) -> Indices | None:
         """The index in the result of the element of x at an index; None if it is not affine."""
         own: list[AffineExpr] = []
         for inputs, outputs in self.groups():
@@ -248,7 +248,7 @@ class BroadcastToOp(GraphOp, HasCanonicalizationPatternsInterface):
         ]
         return (np.ascontiguousarray(np.broadcast_to(x, sizes)).reshape(sizes),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, broadcast_index(self.x, index[len(index) - rank(self.x) :]))
 
 

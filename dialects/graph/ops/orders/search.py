@@ -19,7 +19,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -101,7 +101,7 @@ class SearchsortedOp(GraphOp):
             return (element <= value) | (value != value)
         return (element < value) | ((value != value) & (element == element))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         """A binary search: it has as many steps as the size has bits.
 
         The place is in the `size >> step` elements from the first one on, or after them. What is
@@ -114,7 +114,7 @@ class SearchsortedOp(GraphOp):
         size = scalars.from_index(nest, nest.value(extent), type)
         none, one = nest.constant(0, type), nest.constant(1, type)
 
-        def step(number: Index, first: SSAValue) -> SSAValue:
+        def step(number: Indices, first: SSAValue) -> SSAValue:
             shift = scalars.from_index(nest, nest.value(number[0]), type)
             left = nest.insert(arith.ShRUIOp(size, shift))
             half = nest.insert(arith.ShRUIOp(scalars.add(nest, left, one), one))

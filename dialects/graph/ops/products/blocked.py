@@ -18,7 +18,7 @@ from ...demands import DemandInterface, SizeBound
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -138,13 +138,13 @@ class BlockedConvOp(GraphOp, DemandInterface):
             total = total.reshape(*total.shape[:-1], w.shape[0] // block, block)
             return self.stored(np.ascontiguousarray(np.moveaxis(total, -2, 1)))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         image, outer, *place, inner = index
         filter = outer * self.block.value.data + inner
         width = tensor_type(self.x).get_shape()[-1]
         strides, dilations = ints(self.strides), ints(self.dilations)
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             channels, *offset, channel = k
             own = place_in(place, offset, strides, dilations)
             x = nest.at(self.x, (image, channels, *own, channel))

@@ -16,7 +16,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -57,7 +57,7 @@ def summed_element_types(op: GraphOp, facts: ShapeFacts) -> None:
             facts.fail("element types differ", accumulator_type(x), kind)
 
 
-def factor(nest: Nest, value: SSAValue, index: Index) -> SSAValue:
+def factor(nest: Nest, value: SSAValue, index: Indices) -> SSAValue:
     """An element of a factor in the type of the sum."""
     source = element_type(value)
     return scalars.convert(nest, nest.at(value, index), source, accumulator_type(source))
@@ -139,14 +139,14 @@ class DenseOp(GraphOp, BatchInterface):
             product = np.matmul(x, w.T)
             return self.stored(product + bias[0] if bias else product)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         *row, column = index
         if self.bias is None:
             init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
         else:
             init = nest.at(self.bias, index[-1:])
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             left = factor(nest, self.x, (*row, k[0]))
             return scalars.fma(nest, left, factor(nest, self.w, (column, k[0])), total)
 
@@ -192,12 +192,12 @@ class MatmulOp(GraphOp, BatchInterface):
         with np.errstate(all="ignore"):
             return self.stored(np.matmul(a, b))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         init = scalars.zero(nest, nest.compute_type(element_type(self.result)))
         *_, row, column = index
         left, right = (broadcast_index(value, index)[:-2] for value in (self.a, self.b))
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             element = factor(nest, self.a, (*left, row, k[0]))
             return scalars.fma(nest, element, factor(nest, self.b, (*right, k[0], column)), total)
 

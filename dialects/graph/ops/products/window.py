@@ -42,7 +42,7 @@ from ...demands import DemandInterface, SizeBound
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -132,7 +132,7 @@ def place_in(
     offset: Sequence[AffineExpr],
     strides: Sequence[int],
     dilations: Sequence[int],
-) -> Index:
+) -> Indices:
     """The index of the element at `offset` of the window at `place`."""
     pairs = zip(place, offset, strides, dilations, strict=True)
     return tuple(p * stride + k * dilation for p, k, stride, dilation in pairs)
@@ -276,7 +276,7 @@ class ConvOp(GraphOp, DemandInterface):
                 product = product + bias[0].reshape(-1, *[1] * (x.ndim - 2))
             return self.stored(np.ascontiguousarray(product))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         image, filter, *place = index
         strides, dilations, groups = self.steps
         first = _first_channel(self.x, self.w, groups, filter)
@@ -285,7 +285,7 @@ class ConvOp(GraphOp, DemandInterface):
         else:
             init = nest.at(self.bias, (filter,))
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             channel, *offset = k
             own = place_in(place, offset, strides, dilations)
             element = factor(nest, self.x, (image, first + channel, *own))
@@ -390,7 +390,7 @@ class PoolOp(
                 total = mean_of_sum(total, math.prod(window))
             return self.stored(total)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         kind, window = self.kind.data, ints(self.window)
         strides, dilations = ints(self.strides), ints(self.dilations)
         element = element_type(self.x)
@@ -398,7 +398,7 @@ class PoolOp(
         leading = len(index) - len(window)
         combiner = COMBINER_OF[kind]
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             own = place_in(index[leading:], k, strides, dilations)
             x = nest.at(self.x, (*index[:leading], *own))
             return combiner.step(nest, total, combiner.key(nest, x, element))

@@ -21,7 +21,7 @@ from ...axes import AxisOp
 from ...combiners import COMBINER_OF, COMBINERS
 from ...constructors import operator
 from ...demands import DemandInterface, SizeBound
-from ...interfaces import FusionKind, Index, Nest, ShapeFacts, element_type, widened
+from ...interfaces import FusionKind, Indices, Nest, ShapeFacts, element_type, widened
 from ...nests import scalars
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ArgReduceOp(AxisOp, DemandInterface):
             return self.stored(find(x, axis=axis, keepdims=keep))
         return self.stored(x.shape[axis] - 1 - find(np.flip(x, axis), axis=axis, keepdims=keep))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         axis, combiner = self.axis_from_front, COMBINER_OF[self.kind.data]
         element = element_type(self.x)
         type = nest.compute_type(element)
@@ -94,13 +94,13 @@ class ArgReduceOp(AxisOp, DemandInterface):
         place_type = i32 if short else i64
         chosen = COMBINERS["max" if self.last.value.data else "min"]
 
-        def key(place: Index) -> SSAValue:
+        def key(place: Indices) -> SSAValue:
             return combiner.key(nest, nest.at(self.x, (*index[:axis], *place, *rest)), element)
 
-        def better(place: Index, best: SSAValue) -> SSAValue:
+        def better(place: Indices, best: SSAValue) -> SSAValue:
             return combiner.step(nest, best, key(place))
 
-        def found(place: Index, best: SSAValue) -> SSAValue:
+        def found(place: Indices, best: SSAValue) -> SSAValue:
             x = key(place)
             own = scalars.from_index(nest, nest.value(place[0]), place_type)
             candidate = scalars.select(nest, self._is(nest, x, extremum), own, none)

@@ -27,7 +27,7 @@ from ...axes import AxesOp
 from ...combiners import COMBINER_OF
 from ...constructors import operator
 from ...demands import DemandInterface, SizeBound
-from ...interfaces import FusionKind, Index, Nest, ShapeFacts, element_type, rank, widened
+from ...interfaces import FusionKind, Indices, Nest, ShapeFacts, element_type, rank, widened
 from ...nests import scalars
 from ...partitions import OverParts, PartitionInterface
 from ...remapped_axes import BlockableInterface, TransposableInterface
@@ -129,7 +129,7 @@ class ReduceOp(
                 total = mean_of_sum(total, numbers.prod(x.shape[axis] for axis in axes))
             return self.stored(total)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         kind, axes = self.kind.data, self.axes_from_front
         if not axes:
             return nest.at(self.x, index)
@@ -137,7 +137,7 @@ class ReduceOp(
         type, combiner = nest.compute_type(element), COMBINER_OF[kind]
         kept = self._kept(index)
 
-        def step(reduced: Index, total: SSAValue) -> SSAValue:
+        def step(reduced: Indices, total: SSAValue) -> SSAValue:
             inner, outer = iter(reduced), iter(kept)
             own = tuple(next(inner if i in axes else outer) for i in range(rank(self.x)))
             return combiner.step(nest, total, combiner.key(nest, nest.at(self.x, own), element))
@@ -148,7 +148,7 @@ class ReduceOp(
             return mean_of(nest, total, extents, element)
         return combiner.key(nest, total, element)
 
-    def _kept(self, index: Index) -> Index:
+    def _kept(self, index: Indices) -> Indices:
         if not self.keepdims.value.data:
             return index
         return tuple(e for i, e in enumerate(index) if i not in self.axes_from_front)

@@ -17,7 +17,7 @@ from ...attrs import INDEX_TENSOR, NUMERIC_TENSOR, ReduceKind, ReduceKindAttr
 from ...combiners import COMBINER_OF
 from ...constructors import operator
 from ...demands import DemandInterface, OffsetBound, SizeBound
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type, widened
 from ...traits import SignInterface
 from .reduction import mean_of, mean_of_sum
 
@@ -81,7 +81,7 @@ class SegmentReduceOp(GraphOp, DemandInterface, SignInterface):
                 found = mean_of_sum(found, counts.reshape(-1, *[1] * (x.ndim - 1)))
             return self.stored(found)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         kind, (segment, *rest) = self.kind.data, index
         combiner, element = COMBINER_OF[kind], element_type(self.x)
         type = nest.compute_type(element)
@@ -89,7 +89,7 @@ class SegmentReduceOp(GraphOp, DemandInterface, SignInterface):
             nest.index(nest.at(self.offsets, (number,))) for number in (segment, segment + 1)
         )
 
-        def step(place: Index, total: SSAValue) -> SSAValue:
+        def step(place: Indices, total: SSAValue) -> SSAValue:
             x = nest.at(self.x, (begin + place[0], *rest))
             return combiner.step(nest, total, combiner.key(nest, x, element))
 

@@ -15,7 +15,7 @@ from .....core.ir.typed import dense_array
 from ...attrs import I64_TENSOR
 from ...constructors import operator
 from ...demands import DemandInterface, SizeOperand
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, declared_size
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, declared_size
 from ...nests import scalars
 from ...traits import NeverNegative
 
@@ -61,5 +61,5 @@ class ArangeOp(GraphOp, DemandInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (np.arange(int(dense_array(arrays[0])), dtype=np.int64),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return scalars.from_index(nest, nest.value(index[0]), i64)

@@ -39,7 +39,7 @@ from .....core.ir.typed import dense_array, integer_type, is_splat
 from .....core.ir.weights import WeightStore
 from ....sparse_tensor import is_sparse
 from ...attrs import ANY_TENSOR, i64_attr
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, SparseResultInterface
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, SparseResultInterface
 from ...traits import SignInterface
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class ConstantOp(GraphOp, SignInterface, SparseResultInterface):
             flat = np.frombuffer(value.data.data, dtype=dtype.newbyteorder("<")).astype(dtype)
         return (flat.reshape(self.type.get_shape()),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         splat = self.splat
         if splat is None:
             return super().value_at(nest, index, result)

@@ -16,7 +16,7 @@ from .....core.algebra.dims import Shape
 from .....core.ir.typed import dense_array
 from ...attrs import I64_TENSOR, TensorConstraint
 from ...constructors import operator
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, rank, tensor_type
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, rank, tensor_type
 from ...kinds import Precision
 from ...nests import scalars
 from ...positions import linearize
@@ -61,7 +61,7 @@ class RandomUniformOp(GraphOp):
         # The product of a scalar is no array.
         return self.stored(word.astype(np.float32) * np.float32(2**-FLOAT_BITS))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         words = _ScalarWords(nest)
         key = words.halves(nest.at(self.seeds, index))
         word = first_word(key, self._counter(nest, index, words), words)
@@ -69,7 +69,9 @@ class RandomUniformOp(GraphOp):
         scale = nest.constant(2.0**-FLOAT_BITS, f32)
         return scalars.mul(nest, nest.insert(arith.SIToFPOp(digits, f32)), scale)
 
-    def _counter(self, nest: Nest, index: Index, words: _ScalarWords) -> tuple[SSAValue, SSAValue]:
+    def _counter(
+        self, nest: Nest, index: Indices, words: _ScalarWords
+    ) -> tuple[SSAValue, SSAValue]:
         sizes = [nest.extent(self.result, axis) for axis in range(rank(self.result))]
         place = nest.value(linearize(nest, index, sizes))
         shape = tensor_type(self.result).get_shape()

@@ -34,7 +34,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -219,7 +219,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
                 messages = messages * weights.reshape(*weights.shape, *trailing)
             return self.stored(self.combined(a, messages))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, *rest = index
 
         def weight(position: AffineExpr) -> SSAValue | None:
@@ -243,7 +243,7 @@ class AggregateOp(AggregationOp, HasCanonicalizationPatternsInterface):
         return self.reduced(nest, row, message, weighted)
 
     def _attended(
-        self, nest: Nest, index: Index, score: Callable[[AffineExpr], SSAValue | None]
+        self, nest: Nest, index: Indices, score: Callable[[AffineExpr], SSAValue | None]
     ) -> SSAValue:
         """The sum weighted by exp(score - maximum), over the sum of these weights."""
         row, *rest = index
@@ -314,7 +314,7 @@ class ReduceEntriesOp(AggregationOp, HasCanonicalizationPatternsInterface):
         with np.errstate(all="ignore"):
             return self.stored(self.combined(a, x))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, *rest = index
         return self.reduced(nest, row, lambda position, _: nest.at(self.x, (position, *rest)))
 

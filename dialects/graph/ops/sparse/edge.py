@@ -25,7 +25,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -74,7 +74,7 @@ class EntriesOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return self.stored(sparse_array(arrays[0]).data)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.stored_entry(self.a, index[0])
 
 
@@ -144,7 +144,7 @@ class SddmmOp(GraphOp):
                 case SddmmKind.MUL:
                     return self.stored(left * right)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, column = nest.entry(self.a, index[0])
         if self.kind.data != SddmmKind.DOT:
             left, right = (
@@ -153,7 +153,7 @@ class SddmmOp(GraphOp):
             )
             return _PAIRWISE[self.kind.data](nest, left, right)
 
-        def step(k: Index, total: SSAValue) -> SSAValue:
+        def step(k: Indices, total: SSAValue) -> SSAValue:
             left = nest.at(self.x, (row, *index[1:], *k))
             right = nest.at(self.y, (column, *index[1:], *k))
             return scalars.fma(nest, left, right, total)

@@ -22,7 +22,7 @@ from .....core.algebra.dims import Shape
 from .....core.ir.typed import dense_array, sparse_array
 from ...attrs import FLOAT_TENSOR, SPARSE_TENSOR
 from ...constructors import operator
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type, widened
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type, widened
 from ...nests import scalars
 from ...partitions import PartitionInterface
 from ...traits import ReadsPattern
@@ -100,7 +100,7 @@ class SoftmaxOverEntriesOp(GraphOp, PartitionInterface, ABC):
         np.add.at(total, rows, e)
         return e, rest, total
 
-    def score(self, nest: Nest, index: Index, row: AffineExpr, column: AffineExpr) -> SSAValue:
+    def score(self, nest: Nest, index: Indices, row: AffineExpr, column: AffineExpr) -> SSAValue:
         """The score of a stored entry; with `own`, a self loop has none."""
         scores, own = self.all_scores
         score = nest.at(scores, index)
@@ -109,7 +109,7 @@ class SoftmaxOverEntriesOp(GraphOp, PartitionInterface, ABC):
         loop = scalars.equal(nest, nest.value(column), nest.value(row))
         return scalars.select(nest, loop, nest.constant(-np.inf, score.type), score)
 
-    def row(self, nest: Nest, row: AffineExpr, rest: Index) -> tuple[SSAValue, SSAValue]:
+    def row(self, nest: Nest, row: AffineExpr, rest: Indices) -> tuple[SSAValue, SSAValue]:
         """The origin of the scores of a row, and the sum of exp(score - origin).
 
         The maximum ignores a NaN, which makes the sum NaN.
@@ -180,7 +180,7 @@ class EdgeSoftmaxOp(SoftmaxOverEntriesOp):
         with np.errstate(all="ignore"):
             return self.stored(e / total[rows_of(sparse_array(arrays[0]))])
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, column = nest.entry(self.a, index[0])
         origin, total = self.row(nest, row, index[1:])
         score = self.score(nest, index, row, column)
@@ -216,6 +216,6 @@ class OwnSoftmaxOp(SoftmaxOverEntriesOp):
         with np.errstate(all="ignore"):
             return self.stored(own / total)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         origin, total = self.row(nest, index[0], index[1:])
         return scalars.divide(nest, exp_less(nest, nest.at(self.own, index), origin), total)

@@ -12,7 +12,7 @@ from .....core.algebra.dims import Shape
 from .....core.ir.typed import dense_array
 from ...attrs import NUMERIC_TENSOR, ReduceKindAttr
 from ...constructors import operator
-from ...interfaces import FusionKind, GraphOp, Index, Nest, ShapeFacts, element_type
+from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, element_type
 from ...traits import KeepsNonnegative, ReadsPattern
 from .products import MatrixOp, require_csr
 
@@ -51,7 +51,7 @@ class ExchangeOp(MatrixOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (dense_array(arrays[1]),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, index)
 
 
@@ -84,5 +84,5 @@ class CombineOp(GraphOp):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         return (dense_array(arrays[0]),)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         return nest.at(self.x, index)

@@ -29,7 +29,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     SparseResultInterface,
@@ -121,7 +121,7 @@ class AtEntriesOp(GraphOp):
         a, x = sparse_array(arrays[0]), dense_array(arrays[1])
         return (x[a.indices if self.axis.value.data else rows_of(a)],)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         place = nest.entry(self.a, index[0])[self.axis.value.data]
         return nest.at(self.x, (place, *index[1:]))
 
@@ -214,7 +214,7 @@ class ToDenseOp(GraphOp):
         np.add.at(result, (rows_of(a), a.indices), values)
         return self.stored(result)
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         row, column = index
         zero = scalars.zero(nest, nest.compute_type(element_type(self.result)))
         place = nest.value(column)

@@ -34,7 +34,7 @@ from ...constructors import operator
 from ...interfaces import (
     FusionKind,
     GraphOp,
-    Index,
+    Indices,
     Nest,
     ShapeFacts,
     Sizes,
@@ -238,7 +238,7 @@ class MissingSelfLoopsOp(RowOp):
         given = with_values(a, dense_array(arrays[1])) if len(arrays) > 1 else a
         return self.stored(remaining_self_loops(widened_csr(given)))
 
-    def value_at(self, nest: Nest, index: Index, result: int = 0) -> SSAValue:
+    def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         (row,) = index
         type = nest.compute_type(element_type(self.operands[-1]))
         zero, none = scalars.zero(nest, type), nest.constant(-1, i64)
