@@ -95,21 +95,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Why a value is not known to be below 0."""
+    """A value is not known to be below 0."""
 
-    value: Affine
-    """The value that was left when the search ended."""
     conditions: Conditions = _NONE
     """Where all of these are below 0, so is the value; empty if nothing over sizes suffices."""
-    unbounded: Atom | None = None
-    """The atom of `value` of which no bound is known."""
-
-    def __str__(self) -> str:
-        if self.conditions:
-            return " and ".join(f"{value} < 0" for value in in_order(self.conditions))
-        if self.unbounded is not None:
-            return f"a bound of {self.unbounded} in {self.value} < 0"
-        return f"{self.value} < 0"
 
 
 Answer: TypeAlias = Proof | Missing
@@ -149,7 +138,7 @@ class _ProofSearch:
             if self.is_below_0(value + fact):
                 return Proof(value, (fact,))
         if self.steps <= 0 or self.depth > _DEEPEST:
-            return Missing(value)
+            return Missing()
         atoms = value.atoms
         cuts = [a for a in atoms if isinstance(a, Quotient) and a.function is FLOOR]
         if len(cuts) > 1 and (less := _without_pairs(value, cuts)) != value:
@@ -162,11 +151,11 @@ class _ProofSearch:
             found = self.best(one for a in atoms for one in self.without(value, a, facts))
             if isinstance(found, Proof):
                 return found
-            return self.by_numbers(value, facts) or found or Missing(value, _NONE, unknown[0])
+            return self.by_numbers(value, facts) or found or Missing()
         lowest, _ = self.ranges.of(value)
         if lowest is not None and lowest >= 0:
-            return Missing(value)
-        return self.by_numbers(value, facts) or Missing(value, frozenset([_simplest(value)]))
+            return Missing()
+        return self.by_numbers(value, facts) or Missing(frozenset([_simplest(value)]))
 
     def is_below_0(self, value: Affine) -> bool:
         _, most = self.ranges.of(value)
@@ -190,7 +179,7 @@ class _ProofSearch:
                 conditions |= found.conditions
             else:
                 return found
-        return Missing(value, conditions) if conditions else Proof(value, (), tuple(proofs))
+        return Missing(conditions) if conditions else Proof(value, (), tuple(proofs))
 
     def best(self, found: Iterable[Answer]) -> Answer | None:
         """A proof, or the fewest conditions, or one that another one implies."""
