@@ -119,7 +119,7 @@ class GraphOp(IRDLOperation, ABC):
         A `result_type` is that of all results.
 
         Raises:
-            VerifyException: if the operands do not fit together.
+            VerifyException: if the operands do not fit together; they are then not used.
         """
         placeholder = result_type or _DENSE
         count = len(self.get_irdl_definition().results)
@@ -127,7 +127,11 @@ class GraphOp(IRDLOperation, ABC):
             operands=operands, properties=properties, result_types=[placeholder] * count
         )
         if result_type is None:
-            set_result_types(self, self.infer_types())
+            try:
+                set_result_types(self, self.infer_types())
+            except VerifyException:
+                self.drop_all_references()
+                raise
 
     @property
     def fusion(self) -> FusionKind:

@@ -52,9 +52,8 @@ from ...core.patterns.compiled import Find, compiled
 from ...core.patterns.identity import CONSTANTS, Identity, side
 from ...core.patterns.terms import Captured, Constraint, Operator, Rest, Term, Wildcard
 from ...core.pipelines.exactness import Exactness
-from .interfaces import GraphOp, compatible
+from .interfaces import GraphOp, compatible, set_result_types
 from .op_builder import InsertingBuilder, graph_operators, parameters_of
-from .rewrites import on_operands
 
 Condition = Callable[..., "bool | Mapping[str, object] | SSAValue | None"]
 Family = type[Operation] | UnionType | tuple[type[Operation], type[OpTrait]]
@@ -189,6 +188,23 @@ class IdentityRule(RewritePattern):
             if not self.families:
                 raise
             return None
+
+
+def on_operands(op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
+    """The same operator on other operands.
+
+    Raises:
+        VerifyException: if it takes none of their types.
+    """
+    types = [result.type for result in op.results]
+    copy = type(op).create(operands=operands, result_types=types, properties=dict(op.properties))
+    try:
+        set_result_types(copy, copy.infer_types())
+        copy.verify()
+    except VerifyException:
+        copy.erase()
+        raise
+    return copy
 
 
 def _locate(made: Sequence[Operation], matched: Sequence[Operation]) -> None:

@@ -24,8 +24,7 @@ from ...dialects.graph.known import elements_of, sizes_of
 from ...dialects.graph.nests.recording import Recorder
 from ...dialects.graph.op_builder import InsertingBuilder
 from ...dialects.graph.plan.uses import Uses
-from ...dialects.graph.rewrites import on_operands
-from ...dialects.graph.rules import rule
+from ...dialects.graph.rules import on_operands, rule
 from .rules import quantized
 from .rules.permission import permitted
 from .rules.quantized import is_scale, known_elements

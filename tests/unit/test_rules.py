@@ -251,6 +251,11 @@ def test_a_replacement_of_another_type_is_refused() -> None:
     ]
 
 
+def test_an_operator_that_refuses_its_operands_is_not_made() -> None:
+    one = always("exp(f(x)) == dequantize(f(x), x, x)", f=graph.UnaryOp)
+    assert rewritten(one, lambda b, x, y, z: b.exp(b.neg(x))) == ["neg", "exp"]
+
+
 def test_a_replacement_has_the_names_of_what_it_replaces() -> None:
     module = module_of(lambda b, x, y, z: b.sub(x, b.neg(y, name="minus"), name="less"))
     PatternRewriteWalker(always("x - -y == x + y")).rewrite_module(module.op)

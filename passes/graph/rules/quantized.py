@@ -24,7 +24,6 @@ from ....dialects.graph.interfaces import (
 from ....dialects.graph.known import elements_of
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.plan.uses import Uses
-from ....dialects.graph.rewrites import on_other_operand
 from ....dialects.graph.rules import IdentityRule, rule
 from ....dialects.graph.traits import OrderStatisticInterface
 from .arithmetic import bounds_of
@@ -152,14 +151,6 @@ def move_of_dequantized(
         if not is_scale(s, weights):
             return None
     elif not uses.moves(op):
-        return None
-    moved = on_other_operand(op, q)
-    if moved is None:
-        return None
-    # A cast states the type of its result.
-    keeps = element_type(moved.results[0]) == element_type(q)
-    moved.erase()
-    if not keeps:
         return None
     axis = owned(x, graph.DequantizeOp).along
     place = None if axis is None else uses.place_of_axis(op, axis)
