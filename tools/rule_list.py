@@ -60,7 +60,7 @@ def listed_rules() -> list[ListedRule]:
 def all_rules() -> Mapping[tuple[str, str], object]:
     """The rules of the dialects, passes and conversions, by the names of their module and theirs.
 
-    They are `IdentityRule`, classes of patterns, and functions that legalise.
+    They are `IdentityRule`, classes below `states`, and functions that legalise.
     """
     found: dict[tuple[str, str], object] = {}
     for module in _modules():
@@ -68,14 +68,11 @@ def all_rules() -> Mapping[tuple[str, str], object]:
             if isinstance(value, IdentityRule):
                 if value.condition.__module__ == module.__name__:
                     found[module.__name__, value.name] = value
-            elif getattr(value, "__module__", None) == module.__name__ and _is_stated(value):
+            elif getattr(value, "__module__", None) == module.__name__ and isinstance(
+                getattr(value, "__dict__", {}).get("identity"), str
+            ):
                 found[module.__name__, value.__name__] = value
     return found
-
-
-def _is_stated(value: object) -> bool:
-    is_rule = not isinstance(value, type) or issubclass(value, RewritePattern)
-    return is_rule and "identity" in getattr(value, "__dict__", {})
 
 
 def _modules() -> Iterator[ModuleType]:

@@ -220,3 +220,36 @@ def self_loops(d: Drawing) -> None:
     messages = b.gather(x, row(both, source), axis=0)
     zero = b.reduce(none, "sum", [2], False)
     b.output(b.scatter_nd(zero, messages, [row(both, 1 - source)], kind="add"))
+
+
+def _slices(d: Drawing, nodes: int, width: int) -> tuple[Any, Any]:
+    """The slices of the two ends of many edges, by an edge list or by a matrix."""
+    b, count = d.b, d.choices.among(8, 16)
+    x = d.input("f32", nodes, width)
+    ends = [np.array([d.choices.randrange(nodes) for _ in range(count)]) for _ in range(2)]
+    if d.choices.chance(0.5):
+        a = b.csr_from_edges(*ends, (nodes, nodes))[0]
+        return b.at_entries(a, x, axis=0), b.at_entries(a, x, axis=1)
+    own, other = (b.gather(x, b.constant(end), axis=0) for end in ends)
+    return own, other
+
+
+@draws("ElementwiseBeforeGather")
+def elementwise_before_gather(d: Drawing) -> None:
+    b, (nodes, width) = d.b, d.sizes(2)
+    own, other = _slices(d, nodes, width)
+    operand = d.choices.among(own, other)
+    made = [b.neg(operand), b.relu(operand), b.mul(operand, d.input("f32", 1, width))]
+    b.output(d.choices.choice(made))
+
+
+@draws("ProductBeforeGather")
+def product_before_gather(d: Drawing) -> None:
+    b, (nodes, width, columns) = d.b, d.sizes(3)
+    own, other = _slices(d, nodes, width)
+    x = b.concat([own, d.choices.among(other, other - own, -other)], axis=1)
+    if d.choices.chance(0.5):
+        b.output(b.matmul(x, d.either("f32", 2 * width, columns)))
+    else:
+        bias = [d.either("f32", columns)] if d.choices.chance(0.5) else []
+        b.output(b.dense(x, d.either("f32", columns, 2 * width), *bias))

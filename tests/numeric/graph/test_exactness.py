@@ -493,6 +493,9 @@ def inputs_of(proof: Proof) -> list[np.ndarray]:
 IN_PASSES = {
     "power_by_squaring": "graph-legalize",
     "WithSelfLoops": "graph-raise-messages{min-width=1}",
+    **dict.fromkeys(
+        ("ElementwiseBeforeGather", "ProductBeforeGather"), "graph-compute-before-gather"
+    ),
 }
 """Rules that are used with others, or on what others leave, and their passes."""
 
