@@ -93,7 +93,16 @@ class LateLoopsOp(Faulty):
             raise KeyError("late")
 
 
-DIALECT = Dialect("faulty", [BeforeOp, BehindOp, FirstOp, LateOp, LateLoopsOp, SameOp])
+@irdl_op_definition
+class SumOp(Faulty):
+    name = "faulty.sum"
+    FUSION: ClassVar[FusionKind] = FusionKind.NEST
+
+    def write(self, k: Any, x: Any, y: Any) -> None:
+        y[0, 0] = k.sum(x.shape[1], lambda t: x[0, t])
+
+
+DIALECT = Dialect("faulty", [BeforeOp, BehindOp, FirstOp, LateOp, LateLoopsOp, SameOp, SumOp])
 X = "tensor<?x6xf32>"
 
 
@@ -122,6 +131,7 @@ def applied(name: str) -> str:
         ),
         ("late", "raised KeyError: 'late'"),
         ("late_loops", "raised KeyError: 'late'"),
+        ("sum", r"there is no k\.sum .*; there are k\.abs, (?!.*k\.(sum|max)\b)"),
     ],
 )
 def test_faults_are_errors_that_name_the_operator(name: str, message: str) -> None:

@@ -77,7 +77,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     ),
     "iterated": (
         lambda k, x, i, j: sum(x),
-        '"x0" cannot be iterated over, expected `with k.loops(..)`, k.sum or k.reduce (HERE)',
+        '"x0" cannot be iterated over, expected `with k.loops(..)` or k.reduce (HERE)',
     ),
     "truth": (
         lambda k, x, i, j: x[i, j] if x[i, j] > 0 else 0,

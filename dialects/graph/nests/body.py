@@ -153,9 +153,11 @@ class KernelBody(KernelLoops):
         if name.startswith("__"):
             raise AttributeError(name)
         if name not in scalars.FUNCTIONS:
-            near = difflib.get_close_matches(name, NAMES, 3)
-            near += [f"{name}imum"] if f"{name}imum" in NAMES else []
-            known = ", ".join(f"k.{one}" for one in near or NAMES)
+            # The body of an operator has no `sum` and no `max`.
+            own = [one for one in NAMES if one in scalars.FUNCTIONS or one in dir(self)]
+            near = difflib.get_close_matches(name, own, 3)
+            near += [f"{name}imum"] if f"{name}imum" in own else []
+            known = ", ".join(f"k.{one}" for one in near or own)
             hint = f"nearest: {known}" if near else f"there are {known}"
             raise UnknownNameError(str(self.error(f"there is no k.{name}", hint=hint)))
 

@@ -303,7 +303,7 @@ class Buffer:
 
     def __iter__(self) -> NoReturn:
         fact = f'"{self.name}" cannot be iterated over'
-        raise self.k.error(fact, "`with k.loops(..)`, k.sum or k.reduce")
+        raise self.k.error(fact, "`with k.loops(..)` or k.reduce")
 
     def update(self, index: Any, value: Any) -> None:
         """Change the element at an index, which may change again: see `fill`."""
