@@ -13,7 +13,7 @@ from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWal
 
 from ...core.ir.typed import owned
 from ...core.pipelines.budgets import SUMS
-from ...core.pipelines.exactness import OPEN
+from ...core.pipelines.exactness import OPEN, ROUNDING
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import NormalizeKind
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types
@@ -32,7 +32,7 @@ from .rules.recorded import recorded
     "spmm(n := normalize(a), x) == s * (spmm(a, s * x) + m * s * x)  for s = degree(a)^-1/2, or "
     "by rows s * (spmm(a, x) + m * x) for s = degree(a)^-1, where m completes each row to one self "
     "loop: 1 if it stores none, see missing_self_loops",
-    OPEN,
+    ROUNDING,
 )
 def spmm_of_normalized(
     b: InsertingBuilder, op: graph.SpmmOp, n: SSAValue, a: SSAValue, x: SSAValue
@@ -150,6 +150,8 @@ class GraphDecomposeSparsePass(ModulePass):
     some rows of a matrix computes only these rows. The normalised matrix of a graph known only at
     run time would even have a number of entries that is not known in advance, where self loops are
     added. A product with it becomes one with the graph itself, between factors that are cheap.
+
+    No kernel makes such a matrix, so that all rules are used with ``rounding="kept"``, too.
 
     Requires: nothing; a constant graph is better folded first (`graph-fold-constant`).
     Leaves: sparse arguments, constants, and matrices with users of other kinds.
