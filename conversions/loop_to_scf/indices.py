@@ -124,10 +124,8 @@ class Indices:
         whole, rest = form.split(divisor)
         if not rest.terms:
             return whole
-        low, high = self.ranges.of(rest)
-        if low is not None and high is not None and low // divisor == high // divisor:
-            return whole + low // divisor
-        return whole + self._quotient(rest, divisor)
+        number = self.ranges.quotient(rest, divisor)
+        return whole + (self._quotient(rest, divisor) if number is None else number)
 
     def divide_up(self, form: Affine, divisor: int) -> Affine:
         """form ceildiv divisor, for a positive divisor."""

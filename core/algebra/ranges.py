@@ -43,6 +43,13 @@ class Ranges:
         low, _ = self.of(value)
         return low is not None and low >= 0
 
+    def quotient(self, dividend: Affine, divisor: int) -> int | None:
+        """The quotient, rounded down, of every value of a dividend; None where it differs."""
+        low, high = self.of(dividend)
+        if low is None or high is None or low // divisor != high // divisor:
+            return None
+        return low // divisor
+
     def _of_product(self, monomial: Monomial[Atom]) -> Range:
         if not monomial:
             return 1, 1

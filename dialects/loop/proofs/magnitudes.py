@@ -22,6 +22,7 @@ from xdsl.ir.affine import (
 )
 
 from ....core.algebra.affine import ADD, MUL
+from ....core.algebra.dims import LARGEST_SIZE
 from ....core.algebra.expressions import MOD
 from ..loops import loop_of
 from ..ops_access import LoadOp
@@ -30,7 +31,6 @@ from ..ops_partition import PartitionPointOp
 from .bounds import constant_index
 from .counters import CASTS, start_of_counter
 
-_ELEMENTS = 2**47
 _LIMIT = 2**63
 _MOST_FACTORS = 8
 """The most dimensions that an array is taken to have."""
@@ -54,14 +54,14 @@ class Magnitude:
     def __mul__(self, other: Magnitude) -> Magnitude:
         bound = self.bound * other.bound
         if self.sizes and other.sizes:
-            bound = -(-bound // _ELEMENTS)
+            bound = -(-bound // LARGEST_SIZE)
         return Magnitude(bound, self.sizes + other.sizes)
 
     def __floordiv__(self, divisor: int) -> Magnitude:
         return Magnitude(self.bound // divisor + 1, self.sizes)
 
 
-_SIZE = Magnitude(_ELEMENTS, 1)
+_SIZE = Magnitude(LARGEST_SIZE, 1)
 _ANY = Magnitude(_LIMIT)
 """Of any value of 64 bits."""
 _COUNTED = Magnitude(_LIMIT - 1)

@@ -247,18 +247,17 @@ class StoredRegion:
             for atom, one in self._segments.items()
         }
 
-    # r floordiv d == 0, r mod d == r  for 0 <= r < d
+    # r floordiv d == n, r mod d == r - n * d  for n * d <= r < n * d + d
     def _in_range(self, value: Affine) -> Affine:
-        """A value without the quotients whose dividend is within one segment of the divisor."""
+        """A value without the quotients that are one number in the range of their dividend."""
 
         def of_atom(atom: Atom) -> Affine:
             if not isinstance(atom, Quotient):
                 return rebuilt(atom, self._in_range)
             dividend = self._in_range(atom.dividend)
-            low, high = self._known.ranges.of(dividend)
-            first = low is not None and high is not None and 0 <= low and high < atom.divisor
-            if first and atom.function is not CEIL:
-                return ZERO if atom.function is FLOOR else dividend
+            number = self._known.ranges.quotient(dividend, atom.divisor)
+            if number is not None and atom.function is not CEIL:
+                return ZERO + number if atom.function is FLOOR else dividend - number * atom.divisor
             return divided(atom.function, dividend, atom.divisor)
 
         return ZERO + value.substituted(of_atom)
