@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...core.dtype_names import is_real
 from ...core.ir.provenance import fuse
@@ -89,6 +90,14 @@ def replace(
         part.location = location
     rewriter.replace(op, list(new), last.results)
     return True
+
+
+def insert_before(place: GraphOp, new: Sequence[GraphOp]) -> SSAValue:
+    """Insert operators that stand for another one before it; returns what the last one makes."""
+    for op in new:
+        op.location = place.location
+    Rewriter.insert_op(list(new), InsertPoint.before(place))
+    return new[-1].results[0]
 
 
 def sizes_of(value: SSAValue) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from ...core.ir.context import decide, target_of
 from ...core.pipelines.actions import allowed
@@ -19,7 +19,7 @@ from ...core.pipelines.exactness import Exactness
 from ...core.target import Target, named
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, rank, tensor_type
-from ...dialects.graph.known import is_constant, sizes_of
+from ...dialects.graph.known import insert_before, is_constant, sizes_of
 from .rules.blocks import Layouts, blocking_for, bodies, choose_layouts, elements
 from .rules.layouts import CHANNELS, Blocking
 from .rules.permission import Permission
@@ -47,7 +47,7 @@ class BlockedRewriting:
         of = max(rank(value) for value in laid_out)
         operands = [self._on_blocks(value, of, op) for value in laid_out]
         new = self.blocking.on_blocks(op, [*operands, *op.operands[len(operands) :]])
-        result, old = self._add([new], op), op.results[0]
+        result, old = insert_before(op, [new]), op.results[0]
         if old in self.layouts.blocked:
             self.inside[old, rank(old)] = result
         if old not in self.layouts.blocked or self.layouts.left(old):
@@ -57,22 +57,16 @@ class BlockedRewriting:
         """`value` laid out in blocks for an operator on values of rank `of`."""
         if (value, of) not in self.inside:
             new = self.blocking.into_blocks(value, of)
-            self.inside[value, of] = self._add(new, user) if new else value
+            self.inside[value, of] = insert_before(user, new) if new else value
         return self.inside[value, of]
 
     def _leave(self, op: GraphOp, result: SSAValue) -> None:
         """Restore the plain layout for the users of `op` that do not work on blocks."""
         old = op.results[0]
-        back = self._add(self.blocking.out_of_blocks(result, tensor_type(old)), op)
+        back = insert_before(op, self.blocking.out_of_blocks(result, tensor_type(old)))
         for use in list(old.uses):
             if use.operation not in self.layouts.working:
                 use.operation.operands[use.index] = back
-
-    def _add(self, new: Sequence[GraphOp], place: GraphOp) -> SSAValue:
-        for op in new:
-            op.location = place.location
-        Rewriter.insert_op(list(new), InsertPoint.before(place))
-        return new[-1].results[0]
 
 
 def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layouts:

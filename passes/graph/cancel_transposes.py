@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 from xdsl.context import Context
@@ -18,7 +17,7 @@ from ...core.pipelines.exactness import Exactness
 from ...dialects.graph import ops as graph
 from ...dialects.graph.attrs import ints
 from ...dialects.graph.interfaces import GraphOp, rank, set_result_types, tensor_type
-from ...dialects.graph.known import reshape_target, sizes_of
+from ...dialects.graph.known import insert_before, reshape_target, sizes_of
 from .rules.blocks import bodies
 from .rules.permission import Permission
 from .rules.transposed import Transposed, inverse, orders_of
@@ -47,12 +46,12 @@ class TransposeRewriting:
         new.properties |= self.choice.properties(op) or {}
         new.operands = operands
         if not self.choice.is_transposed(old):
-            old.replace_all_uses_with(self._add([new], op))
+            old.replace_all_uses_with(insert_before(op, [new]))
             return
         kind = tensor_type(old)
         sizes = [kind.get_shape()[axis] for axis in self.choice.order]
         set_result_types(new, [TensorType(kind.element_type, sizes)])
-        self.moved[old] = self._add([new], op)
+        self.moved[old] = insert_before(op, [new])
         self._leave(old, op)
 
     def _leave(self, old: SSAValue, op: GraphOp) -> None:
@@ -66,13 +65,13 @@ class TransposeRewriting:
                 order = tuple(back[axis] for axis in ints(user.permutation))
                 new = self.moved[old]
                 if order != tuple(sorted(order)):
-                    new = self._add([graph.TransposeOp(new, order, user.result.type)], user)
+                    new = insert_before(user, [graph.TransposeOp(new, order, user.result.type)])
                 user.result.replace_all_uses_with(new)
                 Rewriter.erase_op(user)
             elif user not in self.choice.chosen:
                 user.operands[use.index] = plain.result
         if plain.result.uses:
-            self._add([plain], op)
+            insert_before(op, [plain])
         else:
             plain.erase()
 
@@ -97,13 +96,7 @@ class TransposeRewriting:
             assert target is not None
             new.append(graph.ReshapeOp(value, target))
         new.append(graph.TransposeOp(new[-1] if new else value, self.choice.order))
-        return self._add(new, user)
-
-    def _add(self, new: Sequence[GraphOp], place: GraphOp) -> SSAValue:
-        for op in new:
-            op.location = place.location
-        Rewriter.insert_op(list(new), InsertPoint.before(place))
-        return new[-1].results[0]
+        return insert_before(user, new)
 
 
 @Exactness.OPEN

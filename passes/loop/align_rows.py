@@ -11,14 +11,15 @@ from fractions import Fraction
 from xdsl.context import Context
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import FixedBitwidthType, FunctionType, MemRefType, ModuleOp, TensorType
-from xdsl.ir import Block, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...core.ir.context import decide
 from ...core.pipelines.budgets import EXACT
 from ...dialects.graph import ops as graph
-from ...dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, StoreOp
+from ...dialects.loop.loops import loop_of
+from ...dialects.loop.ops import KernelOp, LoadOp, PrefetchOp, StoreOp
 from ...dialects.loop.proofs.in_place import sharing
 from .steps.prefetch import LINE_BITS
 
@@ -98,14 +99,10 @@ def _arguments(
 
 
 def _is_gathered(buffer: SSAValue) -> bool:
-    """Whether a load from a buffer has an index that is not a loop variable."""
+    """Whether a load from a buffer has an index that is not a number of an iteration."""
     loads = [use.operation for use in buffer.uses if isinstance(use.operation, LoadOp)]
-    return any(not _is_counted(index) for load in loads for index in load.indices)
-
-
-def _is_counted(index: SSAValue) -> bool:
-    owner = index.owner.parent_op() if isinstance(index.owner, Block) else None
-    return isinstance(owner, ForOp) and index is owner.variable and not owner.over_entries
+    loops = (loop_of(index) for load in loads for index in load.indices)
+    return any(loop is None or loop.over_entries for loop in loops)
 
 
 @dataclass(frozen=True)

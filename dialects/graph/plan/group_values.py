@@ -42,9 +42,22 @@ class GroupValues:
 
     def study(self) -> None:
         """Find out what the values depend on, in the order in which they are computed."""
-        for op in self.ops:
-            for result in () if op.fusion == FusionKind.NEST else op.results:
-                self._study(op, result)
+        made = [(op, r) for op in self.ops if op.fusion != FusionKind.NEST for r in op.results]
+        for op, result in made:
+            recording = self.recording(result)
+            dims = [self._dims(op, recording, read) for read in recording.reads]
+            self._needed[result] = recording.dims_of(recording.sources.atoms).union(*dims)
+            loops = [loop for loop in recording.loops if loop.kind in _REDUCTIONS]
+            behind = [
+                recording.dims_of(read.atoms_at(self._reduced[op.operands[read.operand]]))
+                for read in recording.reads
+                if op.operands[read.operand] in self._reduced
+            ]
+            for loop in loops:
+                behind.append(recording.dims_of(loop.sources.atoms))
+                behind += [dims[number] for number in loop.sources.reads]
+            if loops or behind:
+                self._reduced[result] = frozenset[int]().union(*behind)
 
     def recording(self, value: SSAValue) -> Recording:
         """The recording of a value that the group computes."""
@@ -70,22 +83,6 @@ class GroupValues:
     def reduced(self, value: SSAValue, index: Sequence[AffineExpr]) -> list[AffineExpr]:
         """The expressions of an index on which the reductions that a value needs depend."""
         return [index[place] for place in sorted(self._reduced.get(value, ()))]
-
-    def _study(self, op: GraphOp, result: SSAValue) -> None:
-        recording = self.recording(result)
-        dims = [self._dims(op, recording, read) for read in recording.reads]
-        self._needed[result] = recording.dims_of(recording.sources.atoms).union(*dims)
-        loops = [loop for loop in recording.loops if loop.kind in _REDUCTIONS]
-        behind = [
-            recording.dims_of(read.atoms_at(self._reduced[op.operands[read.operand]]))
-            for read in recording.reads
-            if op.operands[read.operand] in self._reduced
-        ]
-        for loop in loops:
-            behind.append(recording.dims_of(loop.sources.atoms))
-            behind += [dims[number] for number in loop.sources.reads]
-        if loops or behind:
-            self._reduced[result] = frozenset[int]().union(*behind)
 
     def _dims(self, op: GraphOp, recording: Recording, read: Read) -> frozenset[int]:
         """The dimensions of a result on which a read for it depends."""

@@ -146,8 +146,6 @@ class ShapeFacts:
 
 def text(shape: Sequence[Dim]) -> str:
     """A shape as messages print it: ``[4, batch]``."""
-    return "[" + ", ".join(str(d) if _is_named(d) else "?" for d in shape) + "]"
-
-
-def _is_named(dim: Dim) -> bool:
-    return not any(name.startswith("_") for name in dim.symbols)
+    unnamed = [any(name.startswith("_") for name in dim.symbols) for dim in shape]
+    names = ("?" if one else str(dim) for dim, one in zip(shape, unnamed, strict=True))
+    return f"[{', '.join(names)}]"

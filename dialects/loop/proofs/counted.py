@@ -30,18 +30,13 @@ def is_counted(known: Known, output: SSAValue, count: SSAValue) -> bool:
     """
     match [op for use in count.uses if isinstance(op := use.operation, StoreOp)]:
         case [StoreOp(accumulates=None, value=end, parent=Block() as body)] if body is count.owner:
-            start = _init_of(end)
-            if start is None or integer_constant(start) != 0:
+            if not isinstance(loop := end.owner, ForOp):
                 return False
-            return _Counting(known, output).counts(start, end, body)
+            start = loop.inits[loop.results.index(end)]
+            counting = _Counting(known, output)
+            return integer_constant(start) == 0 and counting.counts(start, end, body)
         case _:
             return False
-
-
-def _init_of(value: SSAValue) -> SSAValue | None:
-    """The initial value that a loop carries, from its last one."""
-    loop = value.owner
-    return loop.inits[loop.results.index(value)] if isinstance(loop, ForOp) else None
 
 
 @dataclass(frozen=True)

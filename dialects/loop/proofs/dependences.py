@@ -31,7 +31,7 @@ from xdsl.ir.affine import (
 from ....core.algebra.affine import ADD, DivisorError
 from ....core.algebra.equations import never_equal
 from ....core.ir.typed import memref_type
-from ..loops import enclosing, loops_in, most_iterations
+from ..loops import enclosing, is_made_in, loops_in, most_iterations
 from ..ops_access import LoadOp, StoreOp
 from ..ops_loops import ForOp
 from ..ops_values import LocalOp
@@ -73,7 +73,7 @@ def dependences(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> I
         if most is not None and most < 2:
             continue
         for accesses in groups:
-            inside = [a for a in accesses if loop.is_ancestor(a) and not _is_own(a.buffer, loop)]
+            inside = [a for a in accesses if loop.is_ancestor(a) and not is_made_in(a.buffer, loop)]
             for number, first in enumerate(inside):
                 for second in inside[number:]:
                     store, other = (first, second) if _stores(first) else (second, first)
@@ -134,11 +134,6 @@ def _may_run(access: Access) -> bool:
     return all(most_iterations(loop) != 0 for loop in enclosing(access)) and _may_meet(
         access, access, None
     )
-
-
-def _is_own(buffer: SSAValue, loop: ForOp) -> bool:
-    """Whether each iteration has its own buffer."""
-    return isinstance(buffer.owner, LocalOp) and loop.is_ancestor(buffer.owner)
 
 
 def _share_coordinate(first: Access, second: Access, loop: ForOp) -> bool:

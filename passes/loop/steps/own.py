@@ -50,6 +50,7 @@ from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.divided import Divided, divisible_loop
 from ....dialects.loop.handles import Forwarded
+from ....dialects.loop.loops import is_made_in
 from ....dialects.loop.names import free_names
 from ....dialects.loop.nests import Consumed, body_of, loop_names, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, OwnedOp, StoreOp, YieldOp
@@ -139,7 +140,7 @@ def _common_place(kernel: KernelOp, loop: ForOp) -> tuple[Access, int]:
     accesses = [
         op
         for op in loop.body.walk()
-        if isinstance(op, Access) and op.buffer in buffers and not _is_inside(op.buffer, loop)
+        if isinstance(op, Access) and op.buffer in buffers and not is_made_in(op.buffer, loop)
     ]
     first = next((op for op in accesses if isinstance(op, StoreOp)), None)
     if first is None:
@@ -149,11 +150,6 @@ def _common_place(kernel: KernelOp, loop: ForOp) -> tuple[Access, int]:
             return first, dimension
     expected = "accesses to what it writes at one computed index"
     raise refusal(STEP, kernel, loop, "it writes to several places", expected)
-
-
-def _is_inside(buffer: SSAValue, loop: ForOp) -> bool:
-    """Whether each iteration has its own buffer."""
-    return isinstance(buffer.owner, LocalOp) and loop.is_ancestor(buffer.owner)
 
 
 def _places(access: Access) -> Iterator[tuple[int, SSAValue]]:

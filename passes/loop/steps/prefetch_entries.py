@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, MemRefType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ....core.building.arithmetic import INDEX, constant
@@ -118,14 +118,10 @@ def reads_of_columns(loop: ForOp, buffer: SSAValue) -> list[LoadOp]:
 
     def is_at_column(load: LoadOp) -> bool:
         others = [index for index in load.indices if index is not loop.column]
-        inside = (v is loop.variable or _is_made_in(v, loop) for v in others)
+        inside = (v is loop.variable or v.owner.parent is loop.body.block for v in others)
         return len(others) < len(load.indices) and not any(inside)
 
     if not isinstance(buffer.type, MemRefType) or not bits_of(buffer.type):
         return []
     loads = (op for op in loop.body.block.ops if isinstance(op, LoadOp) and op.buffer is buffer)
     return [load for load in loads if is_at_column(load)]
-
-
-def _is_made_in(value: SSAValue, loop: ForOp) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.parent is loop.body.block

@@ -88,7 +88,12 @@ class _Selection:
     def _insert(self, record: Record) -> None:
         """Insert a record in order; those after it move by one place, and the last is dropped."""
         if self.count > FEW:
-            self._insert_at_once(record)
+            moved = self.form.buffer(self.count)
+            with self.k.loops(self.count) as position:
+                low, high = self.kept[position], self.kept[position + 1]
+                moved[position] = self.form.clamped(record, low, high)
+            with self.k.loops(self.count) as position:
+                self.kept[position + 1] = moved[position]
             return
 
         def step(number: Index, *behind: Scalar) -> Record:
@@ -98,12 +103,3 @@ class _Selection:
             return low
 
         self.k.carry(self.count, self.kept[self.count], step)
-
-    def _insert_at_once(self, record: Record) -> None:
-        """The same for many records, by way of another buffer."""
-        moved = self.form.buffer(self.count)
-        with self.k.loops(self.count) as position:
-            low, high = self.kept[position], self.kept[position + 1]
-            moved[position] = self.form.clamped(record, low, high)
-        with self.k.loops(self.count) as position:
-            self.kept[position + 1] = moved[position]

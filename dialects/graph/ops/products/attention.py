@@ -101,11 +101,27 @@ class AttentionOp(GraphOp):
         facts.equal(k[-3], v[-3], "heads of k and v differ")
         facts.equal(k[-2], v[-2], "lengths of k and v differ")
         facts.equal(q[-1], k[-1], "widths of q and k differ")
-        self._check_sizes(q, k, v, facts)
+        for what, dim in (("q and k", q[-1]), ("v", v[-1])):
+            if not dim.is_static:
+                facts.fail(f"the width of {what} is not known", "a number", dim)
+        if not (q[-3].is_static and k[-3].is_static):
+            facts.equal(q[-3], k[-3], "heads of q and k differ")
+        elif k[-3] == 0 or q[-3].value % k[-3].value:
+            facts.fail("heads of k do not divide those of q", f"a divisor of {q[-3]}", k[-3])
         if self.mask is not None:
-            self._check_mask(others.pop(0), (*q[:-1], k[-2]), facts)
+            mask, scores = others.pop(0), (*q[:-1], k[-2])
+            fact = "the mask does not broadcast to the scores"
+            if len(mask) > len(scores):
+                facts.fail(fact, text(scores), text(mask))
+            for size, own in zip(scores[len(scores) - len(mask) :], mask, strict=True):
+                if own != 1:
+                    facts.equal(size, own, fact)
         if self.lengths is not None:
-            self._check_lengths(others.pop(0), q[:-3], facts)
+            lengths, batch = others.pop(0), q[:-3]
+            if len(lengths) != len(batch):
+                facts.fail("wrong rank of the lengths", len(batch), len(lengths))
+            for expected, got in zip(batch, lengths, strict=True):
+                facts.equal(expected, got, "lengths are not those of the batch")
         return [(*q[:-1], v[-1])]
 
     def _check_properties(self, facts: ShapeFacts) -> None:
@@ -118,29 +134,6 @@ class AttentionOp(GraphOp):
         if self.mask is not None and element_type(self.mask) not in (i1, element_type(self.q)):
             expected = f"i1 or {element_type(self.q)}"
             facts.fail("wrong element type of the mask", expected, element_type(self.mask))
-
-    def _check_sizes(self, q: Shape, k: Shape, v: Shape, facts: ShapeFacts) -> None:
-        for what, dim in (("q and k", q[-1]), ("v", v[-1])):
-            if not dim.is_static:
-                facts.fail(f"the width of {what} is not known", "a number", dim)
-        if not (q[-3].is_static and k[-3].is_static):
-            facts.equal(q[-3], k[-3], "heads of q and k differ")
-        elif k[-3] == 0 or q[-3].value % k[-3].value:
-            facts.fail("heads of k do not divide those of q", f"a divisor of {q[-3]}", k[-3])
-
-    def _check_mask(self, mask: Shape, scores: Shape, facts: ShapeFacts) -> None:
-        fact = "the mask does not broadcast to the scores"
-        if len(mask) > len(scores):
-            facts.fail(fact, text(scores), text(mask))
-        for size, own in zip(scores[len(scores) - len(mask) :], mask, strict=True):
-            if own != 1:
-                facts.equal(size, own, fact)
-
-    def _check_lengths(self, lengths: Shape, batch: Shape, facts: ShapeFacts) -> None:
-        if len(lengths) != len(batch):
-            facts.fail("wrong rank of the lengths", len(batch), len(lengths))
-        for expected, got in zip(batch, lengths, strict=True):
-            facts.equal(expected, got, "lengths are not those of the batch")
 
     def flops(self, sizes: Sizes) -> Dim:
         q, v = sizes.shape(self.q), sizes.shape(self.v)

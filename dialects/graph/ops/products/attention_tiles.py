@@ -347,19 +347,15 @@ class _KeyBlocks(_Tile):
             self.base[row] = self.largest(row, count)
         # What one number of a row follows from is computed for all rows: they are lanes.
         with self.each_row() as row:
-            self._raise_top(row)
+            before = self.top[row]
+            top = k.apply(scalars.maxnum, self.base[row], before)
+            base = self.shift(top)
+            self.top[row], self.base[row] = top, base
+            # The factor of what the row keeps.
+            self.factor[row] = self.exponential(before - base)
         with self.each_row() as row:
             total, before = self.exponentials(row, count), self.sum[row]
             self.sum[row] = k.fma(before, self.factor[row], total)
         with self.each_row() as row, k.loops(self.values) as column:
             before = self.total[row, column] * self.factor[row]
             self.total[row, column] = self.weighed(row, column, count, before)
-
-    def _raise_top(self, row: Index) -> None:
-        """Find the largest score of a row so far, and the factor of what it keeps."""
-        before = self.top[row]
-        top = self.body.apply(scalars.maxnum, self.base[row], before)
-        base = self.shift(top)
-        self.top[row] = top
-        self.base[row] = base
-        self.factor[row] = self.exponential(before - base)

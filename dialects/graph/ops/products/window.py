@@ -153,32 +153,25 @@ def conv_shape(
     if len(w) != len(x):
         facts.fail("w does not fit x", f"rank {len(x)}", f"rank {len(w)}")
     check_steps(len(x) - 2, facts, strides=strides, dilations=dilations)
-    window = [_window_size(dim, facts) for dim in w[2:]]
-    _check_groups(groups, x, w, facts)
-    facts.equal(w[1] * groups, x[1], "channels of x differ from those of w times groups")
-    for shape in bias:
-        if len(shape) != 1:
-            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
-        facts.equal(w[0], shape[0], "length of bias differs from the filters of w")
-    axes = enumerate(zip(x[2:], window, strides, dilations, strict=True))
-    return (x[0], w[0], *(positions(2 + i, *sizes, facts) for i, sizes in axes))
-
-
-def _window_size(dim: Dim, facts: ShapeFacts) -> int:
-    if not dim.is_static or dim.value < 1:
-        facts.fail("w has no window", "sizes of 1 or more", dim)
-    return dim.value
-
-
-def _check_groups(groups: int, x: Shape, w: Shape, facts: ShapeFacts) -> None:
-    """Groups need fixed numbers of filters and channels: the first channel of one is a factor."""
-    filters, channels = w[:2]
+    filters, channels, *window = w
+    for dim in window:
+        if not dim.is_static or dim.value < 1:
+            facts.fail("w has no window", "sizes of 1 or more", dim)
+    # Groups need fixed numbers of filters and channels: the first channel of one is a factor.
     if groups < 1:
         facts.fail("groups out of range", "groups >= 1", groups)
     if groups > 1 and (not filters.is_static or filters.value % groups):
         facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
     if groups > 1 and not (channels.is_static or x[1].is_static):
         facts.fail("groups of channels whose number is not known", "a fixed number", channels)
+    facts.equal(channels * groups, x[1], "channels of x differ from those of w times groups")
+    for shape in bias:
+        if len(shape) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
+        facts.equal(filters, shape[0], "length of bias differs from the filters of w")
+    sizes = (dim.value for dim in window)
+    axes = enumerate(zip(x[2:], sizes, strides, dilations, strict=True))
+    return (x[0], filters, *(positions(2 + i, *sizes, facts) for i, sizes in axes))
 
 
 def _first_channel(x: SSAValue, w: SSAValue, groups: int, filter: AffineExpr) -> AffineExpr:
