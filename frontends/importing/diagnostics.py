@@ -31,6 +31,10 @@ class LeftToDefinitionError(UnsupportedNodeError):
     """Raised inside a conversion that leaves a form of its operator to the definition of it."""
 
 
+class BlockedError(Exception):
+    """A node needs the result of an unsupported one, which is reported already."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """An unsupported part of a model, and the closest supported feature.

@@ -23,6 +23,7 @@ from ...core.ir.provenance import named
 from ...core.ir.weights import WeightStore
 from ...core.pipelines.decisions import Decision
 from ..importing.diagnostics import (
+    BlockedError,
     LeftToDefinitionError,
     Problem,
     UnsupportedNodeError,
@@ -67,10 +68,6 @@ def import_model(
     """
     load_conversions()
     return _Importer(load(source, name), data).run(shapes)
-
-
-class _BlockedError(Exception):
-    """A node needs the result of an unsupported one, which is reported already."""
 
 
 class _Importer:
@@ -166,7 +163,7 @@ class _Importer:
         for proto in nodes:
             try:
                 results = self._convert(proto, scope)
-            except _BlockedError:
+            except BlockedError:
                 results = []
             except UnsupportedNodeError as error:
                 domain = default_domain(proto.domain)
@@ -287,7 +284,7 @@ class _Importer:
         """Convert a subgraph of a node in the current region; returns its outputs.
 
         Raises:
-            _BlockedError: if an output is the result of an unsupported node.
+            BlockedError: if an output is the result of an unsupported node.
         """
         origin = f'node "{name}"'
         if scope.depth > _DEEPEST_CALL:
@@ -315,7 +312,7 @@ class _Importer:
         outputs = [inner.values[info.name] for info in graph.output]
         results = [value for value in outputs if value is not None]
         if len(results) < len(outputs):
-            raise _BlockedError
+            raise BlockedError
         return results
 
     # The program

@@ -18,7 +18,7 @@ from ...core.ir.provenance import named
 from ...core.ir.public_function import state_paths
 from ...core.ir.weights import WeightStore
 from ...dialects.graph.sizes.guards import GUARDS, guards_attribute
-from ..importing.diagnostics import Problem, UnsupportedNodeError, unsupported
+from ..importing.diagnostics import BlockedError, Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of
 from ..importing.values import Value, static_shape
@@ -67,10 +67,6 @@ def from_torch(
         given = given_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
     load_conversions()
     return _ProgramImporter(program).run(given, sparse_arguments(args or (), kwargs or {}))
-
-
-class _BlockedError(Exception):
-    """A node needs the result of an unsupported one, which is reported already."""
 
 
 @dataclass
@@ -172,7 +168,7 @@ class Importer:
         """Convert a node, or remember why it cannot be."""
         try:
             self.values[fx] = self._converted(fx)
-        except _BlockedError:
+        except BlockedError:
             return
         except UnsupportedNodeError as error:
             self.problems.node(fx, error)
@@ -203,7 +199,7 @@ class Importer:
         """Report the operators without conversions in all graphs among arguments.
 
         Raises:
-            _BlockedError: if there are any.
+            BlockedError: if there are any.
         """
         graphs = [arg.graph for arg in args if hasattr(arg, "graph")]
         calls = [fx for graph in graphs for fx in graph.nodes if fx.op == "call_function"]
@@ -213,13 +209,13 @@ class Importer:
             near = closest(_name_of(fx.target))
             self.problems.node(fx, UnsupportedNodeError("no conversion", near))
         if missing:
-            raise _BlockedError
+            raise BlockedError
 
     def inlined(self, owner: Any, given: Sequence[Any]) -> list[Any]:
         """Convert the graph of a module for values of its inputs; returns its results.
 
         Raises:
-            _BlockedError: if a result needs that of an unsupported node.
+            BlockedError: if a result needs that of an unsupported node.
         """
         outer = self.owner, self.values
         self.owner, self.values = owner, {}
@@ -280,7 +276,7 @@ class Importer:
         if not hasattr(argument, "op"):
             return argument
         if argument not in self.values:
-            raise _BlockedError
+            raise BlockedError
         return self.values[argument]
 
     def _checked(self, node: Node, result: Any) -> Any:
