@@ -24,9 +24,9 @@ from ..driver.request import Request
 from ..runtime import objects
 from ..runtime.artefacts.container import ArtefactWriter, mapped_file
 from ..runtime.artefacts.reading import Artefact
-from ..runtime.executable import Executable, program_of
-from ..runtime.making import cached_executable
-from ..runtime.staircase import Deferred
+from ..runtime.executable import Executable, executable, program_of
+from ..runtime.staircase import Origin
+from ..runtime.vectorcall import boundary, offer
 from .loading import restored
 
 if TYPE_CHECKING:
@@ -64,8 +64,11 @@ class CachePlace:
             entry = Artefact(archive)
             # Its stages are those of the module as it is now.
             asked = replace(self.request, module=self.request.module.clone())
-            stages = Deferred(partial(_stages, asked, entry))
-            made = cached_executable(entry, stages)
+            shipped, program = entry.boundary(), entry.program()
+            code = boundary(Executable) if shipped is None else offer(Executable, *shipped)
+            make = partial(_stages, asked, entry)
+            origin = Origin(make, entry.decisions, entry.stages, restored)
+            made = executable(program, code, origin)
         except FileNotFoundError:
             _LOG.debug("not there: %s", self.name)
             return None
@@ -157,4 +160,4 @@ def _stages(asked: Request, entry: Artefact) -> Inspection:
     module, facts = asked.module, entry.manifest
     begun = module if asked.rounding is None else with_rounding(module, asked.rounding)
     request = Request.of_recipe(begun, facts["source"]["recipe"])
-    return Inspection(Compilation(request, form=facts["form"]), restored=restored)
+    return Inspection(Compilation(request, form=facts["form"]))

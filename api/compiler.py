@@ -175,20 +175,14 @@ def _finished(compilation: Compilation, place: CachePlace | None) -> Executable:
     from ..diagnosis.inspection import Inspection
     from ..diagnosis.reproducer import Reproducing
 
-    done: list[Compilation] = []
-
-    def stages(found: Compilation) -> Inspection:
-        done.append(found)
-        return Inspection(found, restored=restored)
-
     plain = replace(compilation, observers=(*compilation.observers, Reproducing()))
     if place is None:
-        return plain.executable(stages)
+        return plain.executable(Inspection, restored)[0]
     try:
-        exe = place.with_kernels(plain).executable(stages)
+        exe, done = place.with_kernels(plain).executable(Inspection, restored)
     except LinkerError:
-        exe = plain.executable(stages)
-    place.keep(exe, *done)
+        exe, done = plain.executable(Inspection, restored)
+    place.keep(exe, done)
     return exe
 
 

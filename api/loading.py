@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core import processor
 from ..core.errors import CompileError, TargetError, explain
-from ..core.pipelines.stages import check_stage
 from ..driver.request import Request
 from ..runtime.artefacts import container
 from ..runtime.artefacts.reading import Artefact
-from ..runtime.executable import Executable
-from ..runtime.making import loaded_executable
-from ..runtime.staircase import Deferred
+from ..runtime.executable import Executable, executable
+from ..runtime.staircase import Origin
+from ..runtime.vectorcall import offer
 
 if TYPE_CHECKING:
-    from ..core.ir.weights import WeightStore
-    from ..core.target import Target
     from ..diagnosis.inspection import Inspection
     from ..driver.compilation import Compilation
-    from ..runtime.loaded import Program
 
 
 def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable:
@@ -43,12 +39,7 @@ def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable
         StepwellError: if the system does not allow the process to run it.
     """
     artefact = Artefact(container.mapped(path))
-    if not recompile:
-        return loaded_executable(artefact, Stored(artefact))
-    from ..core.target import host
-
-    stored = Stored(artefact)
-    return stored.compilation(host()).executable(stored.inspection_of)
+    return _recompiled(artefact) if recompile else _loaded(artefact)
 
 
 def restored(data: bytes) -> Executable:
@@ -58,8 +49,7 @@ def restored(data: bytes) -> Executable:
         ImportModelError: if they are damaged.
         TargetError: if this machine can run none of the code in them.
     """
-    artefact = Artefact(container.in_memory(data))
-    return loaded_executable(artefact, Stored(artefact))
+    return _loaded(Artefact(container.in_memory(data)))
 
 
 def recompiled(data: bytes) -> Executable:
@@ -68,10 +58,7 @@ def recompiled(data: bytes) -> Executable:
     Raises:
         ImportModelError: if they are damaged.
     """
-    from ..core.target import host
-
-    stored = Stored(Artefact(container.in_memory(data)))
-    return stored.compilation(host()).executable(stored.inspection_of)
+    return _recompiled(Artefact(container.in_memory(data)))
 
 
 def fitted(data: bytes) -> Executable:
@@ -84,9 +71,8 @@ def fitted(data: bytes) -> Executable:
         ImportModelError: if they are damaged.
     """
     artefact = Artefact(container.in_memory(data))
-    stored = Stored(artefact)
     try:
-        exe = loaded_executable(artefact, stored)
+        exe = _loaded(artefact)
     except TargetError:
         return recompiled(data)
     if not _is_for_narrower(artefact.target()):
@@ -110,70 +96,49 @@ def _is_for_narrower(target: Mapping[str, Any]) -> bool:
         return False
 
 
-class Stored(Deferred):
-    """The stages of a saved program, compiled anew of its IR when they are wanted."""
+def _loaded(artefact: Artefact) -> Executable:
+    """The program of an artefact.
 
-    def __init__(self, artefact: Artefact) -> None:
-        super().__init__(lambda: self.inspection_of(self.compilation()))
-        self._artefact = artefact
+    It is called by compiled code if the artefact has that for the layout of objects here.
 
-    def compilation(self, target: Target | None = None) -> Compilation:
-        """The compilation from the IR in the file, for the target that it was saved for, or
-        another one."""
-        try:
-            from ..core.ir.weights import WeightStore
-            from ..driver.compilation import Compilation
-            from ..frontends.mlir import from_mlir
-        except ModuleNotFoundError as error:
-            fact = f"this needs the compiler, and {error.name} is not installed"
-            raise CompileError(explain("load", fact)) from error
+    Raises:
+        ImportModelError: if the artefact is damaged.
+        TargetError: if this machine cannot run the program.
+    """
+    shipped, program = artefact.boundary(), artefact.program()
+    code = None if shipped is None else offer(Executable, *shipped)
+    make = partial(_inspection, artefact)
+    origin = Origin(make, artefact.decisions, artefact.stages, restored, artefact)
+    return executable(program, code, origin)
 
-        text, weights, recipe = self._artefact.source()
-        store = WeightStore().with_arrays(weights)
-        module = from_mlir(text, store, trusted=True)
-        request = Request.of_recipe(module, recipe)
-        return Compilation(request if target is None else request.on(target))
 
-    @property
-    def inspection_of(self) -> Callable[[Compilation], Inspection]:
-        """Makes the stages of a compilation."""
-        from ..diagnosis.inspection import Inspection
+def _recompiled(artefact: Artefact) -> Executable:
+    """The program of an artefact, compiled anew for this machine of the IR in it."""
+    compilation = _compilation(artefact)
+    from ..core.target import host
+    from ..diagnosis.inspection import Inspection
 
-        return partial(Inspection, restored=restored)
+    return compilation.on(host()).executable(Inspection, restored)[0]
 
-    def text(self, stage: str) -> str:
-        """The text of a stage."""
-        return super().text(self._known(stage))
 
-    def weights(self, stage: str) -> WeightStore:
-        """The arrays that the text of a stage names."""
-        return super().weights(self._known(stage))
+def _inspection(artefact: Artefact) -> Inspection:
+    """The stages of the program of an artefact, compiled anew of its IR."""
+    compilation = _compilation(artefact)
+    from ..diagnosis.inspection import Inspection
 
-    def run(self, stage: str, inputs: Sequence[object]) -> Any:
-        """The results of a stage."""
-        return super().run(self._known(stage), inputs)
+    return Inspection(compilation.known() if artefact.chosen["renewable"] else compilation)
 
-    def updated(
-        self, program: Program, weights: Mapping[str, object]
-    ) -> tuple[Program, Inspection]:
-        """The program with new weights: packed anew, and compiled anew where that is not enough."""
-        compilation = self.compilation()
-        if self._artefact.chosen["renewable"]:
-            compilation = compilation.known()
-        return self.inspection_of(compilation).updated(program, weights)
 
-    def restored(self) -> Callable[[bytes], Executable]:
-        """The function that makes a program of a saved one."""
-        return restored
+def _compilation(artefact: Artefact) -> Compilation:
+    """The compilation from the IR of an artefact, for the target that it was saved for."""
+    try:
+        from ..core.ir.weights import WeightStore
+        from ..driver.compilation import Compilation
+        from ..frontends.mlir import from_mlir
+    except ModuleNotFoundError as error:
+        fact = f"this needs the compiler, and {error.name} is not installed"
+        raise CompileError(explain("load", fact)) from error
 
-    def _known(self, stage: str) -> str:
-        """A stage, if the file has it, or a stage before it.
-
-        Raises:
-            CompileError: if it has only later ones.
-        """
-        stages = self._artefact.stages
-        if check_stage(stage) not in stages:
-            fact, expected = "a saved program has none before the one in its file", f'"{stages[0]}"'
-            raise CompileError(explain("stage", fact, expected=expected, got=f'"{stage}"'))
-        return stage
+    text, weights, recipe = artefact.source()
+    store = WeightStore().with_arrays(weights)
+    return Compilation(Request.of_recipe(from_mlir(text, store, trusted=True), recipe))

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import CompileError, explain
 from ..core.target import named
 from ..driver.compilation import Compilation
 from .reproducer import Reproducing
 
 if TYPE_CHECKING:
     from ..core.ir.weights import WeightStore
-    from ..runtime.executable import Executable
     from ..runtime.fate import Fate
     from ..runtime.loaded import Program
-    from ..runtime.machine_code import Generated, Source
+    from ..runtime.lowered import Generated, Source
     from ..runtime.profile import CallFacts, Profile
     from .profiling import Profiler
 
@@ -24,15 +22,10 @@ if TYPE_CHECKING:
 class Inspection:
     """A compilation for inspection; a failure leaves a reproducer."""
 
-    def __init__(
-        self,
-        compilation: Compilation,
-        restored: Callable[[bytes], Executable] | None = None,
-    ) -> None:
+    def __init__(self, compilation: Compilation) -> None:
         observers = (*compilation.observers, Reproducing())
         self._compilation = replace(compilation, observers=observers)
         self._profiler: Profiler | None = None
-        self._restored = restored
 
     def text(self, stage: str) -> str:
         """The text of a stage.
@@ -69,7 +62,7 @@ class Inspection:
             CompileError: if a pass refuses them.
         """
         found, compilation = self._compilation.updated(program, weights)
-        return found, Inspection(replace(compilation, observers=()), self._restored)
+        return found, Inspection(replace(compilation, observers=()))
 
     def generated(self, target: str | None) -> Generated:
         """The LLVM IR of the program for a target, by default its own.
@@ -83,17 +76,6 @@ class Inspection:
     def source(self) -> Source:
         """The IR that is saved with the program: stage `optimized`, or that of the module."""
         return self._compilation.source()
-
-    def restored(self) -> Callable[[bytes], Executable]:
-        """The function that makes a program of a saved one.
-
-        Raises:
-            CompileError: if there is none.
-        """
-        if self._restored is None:
-            fact = "only programs of stepwell.compile and stepwell.load can be"
-            raise CompileError(explain("pickle", fact))
-        return self._restored
 
     def profile(self, inputs: Sequence[object], repeat: int | None) -> Profile:
         """Profile calls; the program with clocks is kept for later profiles.

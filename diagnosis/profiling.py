@@ -31,11 +31,11 @@ from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.rt import ops as rt
 from ..driver.compilation import Compilation
 from ..passes.rt.profile import timed_operations
-from ..runtime.executable import Executable
+from ..runtime.executable import Executable, executable
 from ..runtime.limits import MachineLimits, known_limits
-from ..runtime.machine_code import machine_code
-from ..runtime.making import executable
+from ..runtime.lowered import machine_code
 from ..runtime.profile import Profile, Row
+from ..runtime.vectorcall import boundary
 
 _LEAST_RUNS, _MOST_RUNS, _SECONDS = 10, 1000, 0.3
 """The default number of runs is as many as take this time, within limits."""
@@ -249,7 +249,8 @@ def profiler(compilation: Compilation) -> Profiler:
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
     times = program.constants[slot]
-    return Profiler(executable(program), times, sites, min(threads, cores))
+    exe = executable(program, boundary(Executable))
+    return Profiler(exe, times, sites, min(threads, cores))
 
 
 def _name(op: Operation) -> str:

@@ -23,7 +23,7 @@ from ..driver.request import Request
 from ..driver.settling import passes_of, settled
 from ..runtime.executable import Executable
 from ..runtime.loaded import Loaded
-from ..runtime.machine_code import machine_code
+from ..runtime.lowered import machine_code
 from .checking import Checker
 from .failures import Failure, FailureKind, failure
 

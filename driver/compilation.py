@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from ..core.boundary.new_weights import replaced
@@ -30,12 +30,11 @@ from ..dialects.foreign import check_dialects
 from ..dialects.program import check_interface, constants_in, is_on_buffers, named_weights
 from ..dialects.stages import stage_of
 from ..runtime.constants import renewed
-from ..runtime.executable import Executable
+from ..runtime.executable import Executable, executable
 from ..runtime.loaded import Program
-from ..runtime.lowered import lowered
-from ..runtime.machine_code import Generated, Source, generated, machine_code
-from ..runtime.making import executable
-from ..runtime.staircase import Staircase
+from ..runtime.lowered import Generated, Source, generated, lowered, machine_code
+from ..runtime.staircase import Origin, Staircase
+from ..runtime.vectorcall import boundary
 from .request import Request
 from .settling import settled
 
@@ -154,6 +153,10 @@ class Compilation:
         """This compilation with other passes."""
         return replace(self, request=replace(self.request, pipeline=passes))
 
+    def on(self, target: Target) -> Compilation:
+        """This compilation for another target."""
+        return replace(self, request=self.request.on(target))
+
     def of_module(self, module: Module) -> Compilation:
         """This compilation of another module at the same stage."""
         return replace(self, request=replace(self.request, module=module))
@@ -218,12 +221,16 @@ class Compilation:
             return work.run_reference(*inputs)
         return interpreted(work.op, lowered(work))(*inputs)
 
-    def executable(self, staircase: Callable[[Compilation], Staircase]) -> Executable:
-        """Machine code that can be called.
+    def executable(
+        self,
+        inspect: Callable[[Compilation], Staircase],
+        restored: Callable[[bytes], Executable] | None = None,
+    ) -> tuple[Executable, Compilation]:
+        """Machine code that can be called, and this compilation with the passes that have run.
 
         Args:
-            staircase: returns the `Staircase` of a compilation, which has the passes that have run
-                and no observers.
+            inspect: makes the stages that users see of a compilation.
+            restored: makes an executable of one that was pickled.
 
         Raises:
             CompileError: if a pass refuses the module.
@@ -233,12 +240,13 @@ class Compilation:
         for stage in self.descend(work, ctx):
             form = _form_of(work) if stage == _DECIDED else form
         program = self._machine_code(work, ctx)
-        again = replace(self.as_run(ctx), form=form)
+        again, decisions = replace(self.as_run(ctx), form=form), tuple(ctx.decisions)
         stages = STAGES[STAGES.index(self.start) :]
-        exe = executable(program, staircase(again), stages, ctx.decisions)
+        origin = Origin(partial(inspect, again), lambda: decisions, stages, restored)
+        exe = executable(program, boundary(Executable), origin)
         for observer in self._observers:
             observer.compiled(exe, again)
-        return exe
+        return exe, again
 
     def generated(self, target: Target | None = None) -> Generated:
         """The LLVM IR of the program for a target, by default its own.
@@ -246,7 +254,7 @@ class Compilation:
         Raises:
             CompileError: if a pass refuses the module.
         """
-        wanted = self if target is None else replace(self, request=self.request.on(target))
+        wanted = self if target is None else self.on(target)
         work, ctx = wanted.begin()
         for _ in wanted.descend(work, ctx):
             pass

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,13 +19,14 @@ from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
 from ..core.pipelines.stages import TEXT_STAGES, check_stage
-from . import attachment, objects, results
+from . import objects, results
 from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
 from .objects import look_for_scipy
+from .plan import plan_of
 from .profile import CallFacts
-from .vectorcall import boundary
+from .vectorcall import attach, fast_type
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
@@ -32,10 +35,9 @@ if TYPE_CHECKING:
     from ..core.pipelines.decisions import Decision
     from .artefacts.reading import Artefact
     from .artefacts.verifying import Verification
-    from .attachment import Decisions
     from .fate import Fate
     from .profile import Profile
-    from .staircase import Staircase
+    from .staircase import Origin, Staircase
 
 
 class Executable:
@@ -62,29 +64,21 @@ class Executable:
     # for arguments that need conversion.
     __slots__ = (
         "__weakref__",
-        "_artefact",
-        "_decisions",
+        "_code",
         "_loaded",
+        "_origin",
         "_replaced",
-        "_staircase",
         "changes",
         "stages",
     )
 
     def __init__(
-        self,
-        loaded: Loaded,
-        staircase: Staircase | None = None,
-        stages: Sequence[str] = (),
-        decisions: Decisions = (),
-        artefact: Artefact | None = None,
+        self, loaded: Loaded, code: Boundary | None = None, origin: Origin | None = None
     ) -> None:
-        self._loaded = loaded
+        self._code, self._origin = code, origin
         self._replaced: list[Loaded] = []
-        self._staircase = staircase
-        self._decisions = decisions
-        self._artefact = artefact
-        self.stages: tuple[str, ...] = tuple(stages)
+        self._take(loaded)
+        self.stages: tuple[str, ...] = () if origin is None else tuple(origin.stages)
         self.changes: tuple[Change, ...] = ()
         """How each pass changed the results, if compilation was checked."""
 
@@ -106,7 +100,7 @@ class Executable:
         Raises:
             CompileError: if there is no stage of this name.
         """
-        text = self._way_down.text(stage)
+        text = self._stages_with(stage).text(stage)
         return folded(text) if brief else text
 
     def weights(self, stage: str) -> WeightStore:
@@ -115,7 +109,7 @@ class Executable:
         Raises:
             CompileError: if there is no stage of this name.
         """
-        return self._way_down.weights(stage)
+        return self._stages_with(stage).weights(stage)
 
     def run_at(self, stage: str, *inputs: object) -> Any:
         """The results of a call, with a stage interpreted operation by operation.
@@ -129,7 +123,7 @@ class Executable:
         """
         if check_stage(stage) in TEXT_STAGES:
             return self(*inputs)
-        return self._way_down.run(stage, inputs)
+        return self._stages_with(stage).run(stage, inputs)
 
     def profile(self, *inputs: object, repeat: int | None = None) -> Profile:
         """The time of a call, by kernel and by node of the model.
@@ -145,7 +139,7 @@ class Executable:
             InputError: if the arguments do not fit `inputs`, or `repeat` is below 1.
             StepwellError: if this machine has no suitable clock.
         """
-        return self._way_down.profile(inputs, repeat)
+        return self._came_from.staircase.profile(inputs, repeat)
 
     def why(self, node: str) -> Fate:
         """What became of a node of the model, at every stage and by which passes.
@@ -153,7 +147,7 @@ class Executable:
         Raises:
             InputError: if the model has no such node, naming the nearest ones.
         """
-        return self._way_down.why(node)
+        return self._came_from.staircase.why(node)
 
     def report(
         self,
@@ -186,7 +180,7 @@ class Executable:
             checked = arguments.taken(self._loaded.signature.arguments, inputs)
             sizes = self._loaded.sizes(checked)
             calls = CallFacts(self.profile(*inputs, repeat=repeat), checked, sizes)
-        page = self._way_down.report(calls)
+        page = self._came_from.staircase.report(calls)
         if path is not None:
             write_page(path, page)
         return page
@@ -209,15 +203,14 @@ class Executable:
             InputError: if a name is unknown or missing, or an array has another shape or dtype.
             CompileError: if a pass refuses the new weights. In both cases nothing changes.
         """
-        program, staircase = self._way_down.updated(self._loaded.program, weights)
-        code = self._boundary
-        loaded = attachment.load(Executable, program, code)
+        origin = self._came_from
+        program, staircase = origin.staircase.updated(self._loaded.program, weights)
+        loaded = _loaded(program, self._code)
         with Frames.lock:
             # Memory that a call is using stays until it has ended.
             self._replaced = [old for old in (*self._replaced, self._loaded) if old.frames.busy]
-            self._loaded, self._staircase = loaded, staircase
-            self._artefact = None
-            attachment.attach_code(self, loaded, code)
+            self._origin = replace(origin, make=lambda: staircase, artefact=None)
+            self._take(loaded)
 
     def save(self, path: str | os.PathLike[str], *, targets: Sequence[str] | None = None) -> None:
         """Write the program to a file, which `stepwell.load` runs without compiling; see
@@ -260,16 +253,9 @@ class Executable:
             raise CompileError(explain("verify", fact, hint="load(path).verify()"))
         return verify(self._artefact, self)
 
-    @property
-    def _boundary(self) -> Boundary | None:
-        """The compiled boundary by which this is called, if any."""
-        return None if type(self) is Executable else boundary(Executable)
-
     def __copy__(self) -> Executable:
         """Another executable with the same program: what updates one does not change the other."""
-        program, staircase = self._loaded.program, self._staircase
-        known = self.stages, self._decisions, self._artefact
-        made = attachment.instance(Executable, program, self._boundary, staircase, *known)
+        made = executable(self._loaded.program, self._code, self._origin)
         made.changes = self.changes
         return made
 
@@ -277,9 +263,12 @@ class Executable:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Callable[[bytes], Executable], tuple[bytes]]:
-        file = io.BytesIO()
+        file, restored = io.BytesIO(), self._came_from.restored
+        if restored is None:
+            fact = "only programs of stepwell.compile and stepwell.load can be"
+            raise CompileError(explain("pickle", fact))
         self._write(container.ArtefactWriter(file), None)
-        return self._way_down.restored(), (file.getvalue(),)
+        return restored, (file.getvalue(),)
 
     def _write(self, writer: container.ArtefactWriter, targets: Sequence[str] | None) -> None:
         """Write the program as an artefact."""
@@ -287,9 +276,9 @@ class Executable:
             writer.copy(self._artefact.archive)
             return
         from .artefacts.writing import Content, write
-        from .machine_code import generated_of
+        from .lowered import generated_of
 
-        way, own = self._way_down, generated_of(self._loaded.program)
+        way, own = self._came_from.staircase, generated_of(self._loaded.program)
         names = (None,) if targets is None else tuple(targets)
         if not names:
             raise TargetError(explain("save", "no targets", expected="one or more names"))
@@ -298,17 +287,37 @@ class Executable:
         write(writer, Content(programs, way.source(), self.decisions, layout), self)
 
     @property
-    def _way_down(self) -> Staircase:
-        if self._staircase is None:
+    def _came_from(self) -> Origin:
+        if self._origin is None:
             raise CompileError(explain("stage", "this program is interpreted and has none"))
-        return self._staircase
+        return self._origin
+
+    def _stages_with(self, stage: str) -> Staircase:
+        """The stages of the program, which has this one.
+
+        Raises:
+            CompileError: if there is no stage of this name, or it is before that of a file.
+        """
+        if self._artefact is not None and check_stage(stage) not in self.stages:
+            first, fact = self.stages[0], "a saved program has none before the one in its file"
+            raise CompileError(explain("stage", fact, expected=f'"{first}"', got=f'"{stage}"'))
+        return self._came_from.staircase
+
+    @property
+    def _artefact(self) -> Artefact | None:
+        """The file that the program was loaded from, if any."""
+        return None if self._origin is None else self._origin.artefact
+
+    def _take(self, loaded: Loaded) -> None:
+        """Make calls run a program, those by compiled code as well."""
+        self._loaded = loaded
+        if self._code is not None and loaded.plan is not None:
+            attach(self, loaded.plan.address, self._code.call)
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """The decisions that passes took, in order."""
-        if callable(self._decisions):
-            self._decisions = self._decisions()
-        return tuple(self._decisions)
+        return () if self._origin is None else self._origin.decisions
 
     def explain(self, format: str = "text") -> str:
         """The decisions that passes took, by stage and pass.
@@ -412,6 +421,24 @@ class Executable:
             loaded.fail(status, frame)
         finally:
             frame.give_back()
+
+
+def executable(
+    program: Program, code: Boundary | None = None, origin: Origin | None = None
+) -> Executable:
+    """An executable of a program, which compiled code calls if there is some, and a plan for it."""
+    loaded = _loaded(program, code)
+    kind = Executable if loaded.plan is None else fast_type(Executable)
+    return kind(loaded, code, origin)
+
+
+def _loaded(program: Program, code: Boundary | None) -> Loaded:
+    """A program with the frames of its calls; with a plan if compiled code calls it."""
+    if code is None:
+        return Loaded(program)
+    call, fail = Executable.__call__, Executable._fail_at
+    plan = plan_of(program.interface.signature, program.entry, call, fail)
+    return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))
 
 
 def program_of(exe: Executable) -> Program:

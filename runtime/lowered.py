@@ -1,17 +1,20 @@
-"""The interface of a program on buffers, from its IR."""
+"""A lowered module: its interface and constants, its LLVM IR, and its machine code."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
 from ..core.ir.module import Module
+from ..core.ir.printing import Listing
+from ..core.ir.weights import WeightStore
+from ..core.target import Target
 from ..dialects.program import (
-    Constant,
     Function,
     buffers_of,
     checked_signature,
@@ -20,8 +23,12 @@ from ..dialects.program import (
 )
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 from .constants import materialised
-from .functions import Callee, Operand
+from .functions import Callee, Operand, callback
 from .interface import Interface
+from .loaded import Program
+
+if TYPE_CHECKING:
+    from ..backends.llvm.jit import Effort
 
 
 @dataclass(frozen=True)
@@ -29,15 +36,36 @@ class Lowered:
     """A program at a stage from `buffers` on: its interface, and what its code is made of.
 
     `name` is the name of the public function, `buffers` are the types of its arguments after the
-    context. Entry n of `constants` is the array for slot n, and that of `sources` says which weight
-    it is.
+    context. Entry n of `constants` is the array for slot n.
     """
 
     name: str
     interface: Interface
     buffers: tuple[Attribute, ...]
     constants: tuple[np.ndarray, ...]
-    sources: tuple[Constant, ...]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The LLVM IR of a program for a target, and what calls of its machine code need."""
+
+    interface: Interface
+    constants: tuple[np.ndarray, ...]
+    llvm_ir: str
+    effort: Effort
+    target: Target
+
+
+@dataclass(frozen=True)
+class Source:
+    """The IR of which a program can be compiled anew.
+
+    `recipe` says how, as values of JSON: the arguments of a compilation.
+    """
+
+    text: str
+    weights: WeightStore
+    recipe: Mapping[str, Any]
 
 
 def lowered(module: Module) -> Lowered:
@@ -58,7 +86,52 @@ def lowered(module: Module) -> Lowered:
     )
     constants = materialised(needs.constants, module.weights)
     buffers = tuple(buffers_of(main))
-    return Lowered(main.sym_name.data, interface, buffers, constants, needs.constants)
+    return Lowered(main.sym_name.data, interface, buffers, constants)
+
+
+def generated(module: Module, target: Target) -> Generated:
+    """The LLVM IR of a module at stage `llvm`, for a target that need not be this machine.
+
+    Raises:
+        CompileError: if it is not a program, or cannot be translated.
+    """
+    from ..backends.llvm.jit import effort_of, program_ir
+
+    found = lowered(module)
+    text = program_ir(module.op, target, found.name)
+    return Generated(found.interface, found.constants, text, effort_of(module.op), target)
+
+
+def generated_of(program: Program) -> Generated | None:
+    """The LLVM IR of a program that was compiled by this process; None for another one."""
+    from ..backends.llvm.jit import CompiledModule
+
+    code = program.keep
+    if not isinstance(code, CompiledModule):
+        return None
+    constants = program.constants
+    return Generated(program.interface, constants, code.llvm_ir, code.effort, code.target)
+
+
+def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:
+    """The machine code of a module at stage `llvm`.
+
+    Args:
+        module: the module.
+        target: the target of the code.
+        source: the lines that debuggers and profilers show for its nodes.
+
+    Raises:
+        CompileError: if it is not a program, or cannot be translated.
+        TargetError: if this processor cannot run code for the target.
+    """
+    from ..backends.llvm.boundary.code import ENTRY
+    from ..backends.llvm.jit import compile_module
+
+    found = lowered(module)
+    functions = tuple(map(callback, found.interface.functions))
+    code = compile_module(module.op, target, public=found.name, source=source)
+    return Program(found.interface, found.constants, functions, code.address(ENTRY), code)
 
 
 def _callee(function: Function) -> Callee:

@@ -12,7 +12,7 @@ from ...core.ir.weights import WeightStore
 from ...dialects.loop.packing import unpack_array
 from ...dialects.program import Constant, constants_in
 from ..constants import renewed
-from ..machine_code import Generated
+from ..lowered import Generated
 
 Place = tuple[int, int]
 """The number of a program in an artefact, and that of one of its constants."""

@@ -26,7 +26,7 @@ from ...core.processor import NEEDS
 from ...core.target import Target, needs_of
 from ...dialects.rt.abi import PARALLEL_TILES
 from ..loaded import Program
-from ..machine_code import Generated, Source, generated_of
+from ..lowered import Generated, Source, generated_of
 from . import packed as packed_weights
 from .container import ArtefactWriter
 from .manifest import ABI, FORMAT

@@ -31,7 +31,10 @@ from stepwell.backends.llvm.boundary import layout, plan
 from stepwell.backends.llvm.jit import object_code
 from stepwell.core import processor
 from stepwell.core.target import host, named, needs_of
+from stepwell.diagnosis.inspection import Inspection
 from stepwell.dialects.rt import abi
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.runtime import objects
 from stepwell.runtime.artefacts import container, reading
 from stepwell.runtime.artefacts.manifest import ABI
@@ -113,6 +116,13 @@ def test_copies_share_the_program_and_pickles_have_it(saved: Path) -> None:
     same(twin(X), exe(X))
     twin.save(saved.with_name("twin.stepwell"))
     same(sw.load(saved.with_name("twin.stepwell"))(X), exe(X))
+
+
+def test_a_program_that_nothing_can_restore_is_not_pickled() -> None:
+    module = sizes_that_agree()[0]
+    exe, _ = Compilation.of(Request(module, threads=1)).executable(Inspection)
+    with pytest.raises(sw.CompileError, match=r"pickle: only programs of stepwell\.compile and"):
+        pickle.dumps(exe)
 
 
 def test_a_program_can_be_compiled_anew(saved: Path) -> None:

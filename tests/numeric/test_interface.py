@@ -14,8 +14,9 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 import stepwell as sw
+from stepwell.runtime.executable import executable
 from stepwell.runtime.interface import Interface
-from stepwell.runtime.making import executable
+from stepwell.runtime.vectorcall import boundary
 
 from ..harness import RNG, floats, results
 
@@ -102,7 +103,7 @@ def test_a_program_runs_with_an_interface_that_was_json(made: Callable[[], Calls
     text = json.dumps(program.interface.to_dict())
     read = Interface.from_dict(json.loads(text))
     assert read == program.interface
-    again = executable(replace(program, interface=read))
+    again = executable(replace(program, interface=read), boundary(sw.Executable))
     outcomes = [outcome(exe, inputs) for inputs in calls]
     assert [outcome(again, inputs) for inputs in calls] == outcomes
     assert again.inputs == exe.inputs

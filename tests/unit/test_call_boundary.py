@@ -26,9 +26,10 @@ from scipy.sparse import coo_array, csr_array, csr_matrix
 
 import stepwell as sw
 from stepwell.core.algebra.dims import Dim
+from stepwell.driver import compilation
 from stepwell.frontends import gnn
-from stepwell.runtime import making, objects, vectorcall
-from stepwell.runtime.executable import Executable
+from stepwell.runtime import objects, vectorcall
+from stepwell.runtime.executable import Executable, executable
 
 from ..harness import floats
 
@@ -929,7 +930,7 @@ def test_an_executable_outlives_its_module_at_exit(saved: Path) -> None:
 
 
 def test_other_interpreters_go_through_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "boundary", lambda base: None)
+    monkeypatch.setattr(compilation, "boundary", lambda base: None)
     made = [sw.compile(make(), threads=1) for make in (dense, one, sparse)]
     assert [type(exe) for exe in made] == [Executable] * 3
     for result, wanted in zip(made[0](X, X), DENSE(X, X), strict=True):
@@ -946,7 +947,8 @@ def test_other_interpreters_go_through_python(monkeypatch: pytest.MonkeyPatch) -
 def test_numbers_that_no_plan_can_have() -> None:
     signature = replace(ONE._loaded.signature, arena=Dim.symbol("n") * 2**61 * 4)
     interface = replace(ONE._loaded.program.interface, signature=signature)
-    made = making.executable(replace(ONE._loaded.program, interface=interface))
+    program = replace(ONE._loaded.program, interface=interface)
+    made = executable(program, vectorcall.boundary(Executable))
     assert type(made) is Executable
     with pytest.raises(sw.StepwellError, match=f"an arena of {2**65} bytes"):
         made(X, X)

@@ -124,8 +124,8 @@ def test_results_are_those_of_a_call() -> None:
     exe, x = executable(), floats(8, 64)
     before = exe(x)
     exe.profile(x, repeat=1)
-    assert exe._staircase is not None
-    np.testing.assert_array_equal(exe._staircase._profiler._exe(x), before)  # type: ignore[attr-defined]
+    assert exe._origin is not None
+    np.testing.assert_array_equal(exe._origin.staircase._profiler._exe(x), before)  # type: ignore[attr-defined]
 
 
 def test_sizes_of_the_call_count() -> None:
