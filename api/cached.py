@@ -5,11 +5,10 @@ What a hit needs is imported at the top: neither the passes nor LLVM.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from .. import IMPORTED_NS
 from ..caching.facts import Facts
@@ -18,10 +17,8 @@ from ..caching.keys import key_of, surroundings_of
 from ..caching.memory import FolderMemory
 from ..caching.sources import Stamp, sources_digest, stamp
 from ..core.errors import StepwellError
-from ..core.ir.module import Module
 from ..core.logs import logger
 from ..driver.request import Request
-from ..runtime import objects
 from ..runtime.artefacts.container import ArtefactWriter, mapped_file
 from ..runtime.artefacts.reading import Artefact
 from ..runtime.executable import Executable, executable, program_of
@@ -30,10 +27,8 @@ from ..runtime.vectorcall import boundary, offer
 from .loading import restored
 
 if TYPE_CHECKING:
-    from ..core.target import Target
     from ..diagnosis.inspection import Inspection
     from ..driver.compilation import Compilation
-    from ..runtime.loaded import Program
 
 _LOG = logger("cache")
 
@@ -79,50 +74,52 @@ class CachePlace:
             self.folder.count_use()
         return made
 
-    def keep(self, exe: Executable, compilation: Compilation) -> None:
+    def compiled(self, compilation: Compilation) -> Executable:
+        """The program of a compilation, which the cache then has, and its kernels.
+
+        Raises:
+            CompileError, InternalError: see `compile`.
+        """
+        from ..backends.llvm.elf import LinkerError
+        from ..backends.llvm.images import can_be_mapped
+        from ..caching.kernels import KernelCache
+        from ..diagnosis.inspection import Inspection
+
+        apart = compilation
+        if can_be_mapped():
+            kernels = KernelCache(self.folder, self.digest, lambda: stamp() == self.sources)
+            observers = (kernels, *compilation.observers)
+            apart = replace(compilation, observers=observers, code=kernels.code)
+        try:
+            exe, done = apart.executable(Inspection, restored)
+        except LinkerError:
+            exe, done = compilation.executable(Inspection, restored)
+        self._keep(exe, done)
+        return exe
+
+    def _keep(self, exe: Executable, done: Compilation) -> None:
         """Write a program to the cache; if that is impossible, the next process compiles it, too.
 
         Args:
             exe: the program.
-            compilation: its compilation, with the passes that have run.
+            done: its compilation, with the passes that have run.
         """
         from ..runtime.artefacts.writing import write_entry
 
-        program, target = program_of(exe), compilation.target
-        layout = objects.layout() if objects.are_known() else None
-        facts = _facts(compilation)
+        source = {"recipe": done.request.recipe(done.start)}
+        facts = {"source": source, "form": done.form}
 
         def write(file: IO[bytes]) -> None:
             writer = ArtefactWriter(file)
-            write_entry(writer, program, target, exe.decisions, layout, facts)
+            write_entry(writer, program_of(exe), done.target, exe.decisions, facts)
             writer.end()
 
         try:
-            if self._is_current():
+            # What was compiled is still what the name says.
+            if stamp() == self.sources and surroundings_of(self.request) == self.surroundings:
                 self.folder.keep(self.name, write)
         except (OSError, StepwellError) as error:
             _LOG.warning("cannot keep %s: %s", self.name, error)
-
-    def with_kernels(self, compilation: Compilation) -> Compilation:
-        """A compilation that takes kernels from the cache, and keeps those that are not there."""
-        from ..backends.llvm.images import can_be_mapped
-        from ..caching.kernels import KernelCache
-        from ..runtime.assembling import assembled
-
-        if not can_be_mapped():
-            return compilation
-        kernels = KernelCache(self.folder, self.digest, lambda: stamp() == self.sources)
-
-        def code(module: Module, target: Target) -> Program:
-            parts = assembled(module, target, kernels.known, kernels.apart)
-            kernels.keep(parts.made)
-            return parts.program
-
-        return replace(compilation, observers=(kernels, *compilation.observers), code=code)
-
-    def _is_current(self) -> bool:
-        """Whether what was compiled is still what the name says."""
-        return stamp() == self.sources and surroundings_of(self.request) == self.surroundings
 
 
 def place_of(request: Request) -> CachePlace | None:
@@ -143,12 +140,6 @@ def place_of(request: Request) -> CachePlace | None:
     if key is None:
         return None
     return CachePlace(request, folder, key + _ENDING, digest, state, surroundings)
-
-
-def _facts(compilation: Compilation) -> Mapping[str, Any]:
-    """What the manifest of an entry says about a compilation."""
-    recipe = compilation.request.recipe(compilation.start)
-    return {"source": {"recipe": recipe}, "form": compilation.form}
 
 
 def _stages(asked: Request, entry: Artefact) -> Inspection:

@@ -15,7 +15,7 @@ from ..core.logs import logger
 from ..core.target import Target, named
 from ..driver.request import Request
 from ..runtime.executable import Executable
-from .cached import CachePlace, place_of
+from .cached import place_of
 from .loading import restored
 
 if TYPE_CHECKING:
@@ -98,6 +98,12 @@ def compile(
     if not isinstance(hooks, Sequence):
         expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
         raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
+    traces = None
+    if schedule is not None:
+        # Not imported without a schedule, as a hit of the cache takes less.
+        from ..dialects.loop.trace_text import traces_text
+
+        traces = traces_text(schedule)
     request = Request(
         module,
         target,
@@ -108,7 +114,7 @@ def compile(
         records,
         copy_indices,
         rounding,
-        None if schedule is None else _traces(schedule),
+        traces,
     )
     return compiled(request, hooks, check, max_ulp, verify_each)
 
@@ -130,60 +136,28 @@ def compiled(
     place = place_of(request) if plain else None
     begun, name = time.perf_counter(), request.module.name
     with without_collector():
-        known = None if place is None else place.program()
-        if known is not None:
+        if place is not None and (known := place.program()) is not None:
             _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
             return known
-        found = _compilation(request)
+        from ..backends.llvm.machine import check_runs_here
+        from ..diagnosis.inspection import Inspection
+        from ..diagnosis.reproducer import Reproducing
+        from ..driver.compilation import Compilation
+
+        check_runs_here(named(request.target))
+        found = Compilation.of(request)
         checker = _checker(found, check, max_ulp)
         # The checker comes first, and so runs last after a pass: other hooks do not measure it.
-        observers = (*checker, *_checked_hooks(hooks))
+        observers = (*checker, *_checked_hooks(hooks), Reproducing())
         usual = request.pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
-        exe = _finished(replace(found, observers=observers, verify=verified), place)
+        found = replace(found, observers=observers, verify=verified)
+        if place is None:
+            exe, _ = found.executable(Inspection, restored)
+        else:
+            exe = place.compiled(found)
         _LOG.info("%s: compiled in %.3f s", name, time.perf_counter() - begun)
         return exe
-
-
-def _traces(schedule: Schedules) -> str:
-    """The text of traces; not imported without a schedule, as a hit of the cache takes less."""
-    from ..dialects.loop.trace_text import traces_text
-
-    return traces_text(schedule)
-
-
-def _compilation(request: Request) -> Compilation:
-    """The compilation of a request, for this machine.
-
-    Raises:
-        CompileError, TargetError: see `compile`.
-    """
-    from ..backends.llvm.machine import check_runs_here
-    from ..driver.compilation import Compilation
-
-    check_runs_here(named(request.target))
-    return Compilation.of(request)
-
-
-def _finished(compilation: Compilation, place: CachePlace | None) -> Executable:
-    """The program of a compilation, which the cache then has at a place.
-
-    Raises:
-        CompileError, InternalError: see `compile`.
-    """
-    from ..backends.llvm.elf import LinkerError
-    from ..diagnosis.inspection import Inspection
-    from ..diagnosis.reproducer import Reproducing
-
-    plain = replace(compilation, observers=(*compilation.observers, Reproducing()))
-    if place is None:
-        return plain.executable(Inspection, restored)[0]
-    try:
-        exe, done = place.with_kernels(plain).executable(Inspection, restored)
-    except LinkerError:
-        exe, done = plain.executable(Inspection, restored)
-    place.keep(exe, done)
-    return exe
 
 
 def _checker(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import IO
 
@@ -14,11 +15,15 @@ from xdsl.ir import Region
 from ..backends.llvm.images import Image
 from ..core.errors import StepwellError
 from ..core.ir.context import CompilerContext, PassHook
+from ..core.ir.module import Module
 from ..core.ir.walks import operations_in
 from ..core.processor import identity
+from ..core.target import Target
 from ..dialects.loop.ops import SCHEDULE, KernelOp
 from ..dialects.program import EFFORT
 from ..runtime.artefacts.container import ArtefactWriter, mapped_file
+from ..runtime.assembling import assembled
+from ..runtime.loaded import Program
 from .facts import Facts, OpaqueError, facts_of
 from .folder import Folder
 from .structure import structure_digest
@@ -41,13 +46,8 @@ class KernelCache(PassHook):
     def __init__(self, folder: Folder, sources: str, is_current: Callable[[], bool]) -> None:
         self._folder, self._sources, self._is_current = folder, sources, is_current
         self._names: dict[str, str] = {}
-        self.known: dict[str, Image] = {}
+        self._known: dict[str, Image] = {}
         """The images of kernels that were found, which the module only declares from then on."""
-
-    @property
-    def apart(self) -> list[str]:
-        """The kernels that were not found."""
-        return list(self._names)
 
     def before_pass(self, ctx: CompilerContext, op: ModuleOp) -> None:
         """Replace the kernels that are known by declarations."""
@@ -63,18 +63,20 @@ class KernelCache(PassHook):
             if image is None:
                 self._names[symbol] = name
             else:
-                self.known[symbol] = image
+                self._known[symbol] = image
                 _declare(kernel)
 
-    def keep(self, made: Mapping[str, Image]) -> None:
-        """Keep the images of kernels that were not found, by their names."""
-        try:
-            if not self._is_current():
-                return
-            for symbol, image in made.items():
+    def code(self, module: Module, target: Target) -> Program:
+        """The machine code of a module at stage `llvm`; kernels that were not found are kept.
+
+        Raises:
+            CompileError, StepwellError: see `runtime.assembling.assembled`.
+        """
+        program, made = assembled(module, target, self._known, list(self._names))
+        with suppress(OSError):
+            for symbol, image in made.items() if self._is_current() else ():
                 self._folder.keep(self._names[symbol], partial(_write, image))
-        except OSError:
-            return
+        return program
 
     def _around(self, ctx: CompilerContext, op: ModuleOp) -> Facts:
         """What decides about the code of a kernel, beside the kernel."""

@@ -13,14 +13,13 @@ from ..core.ir.context import CompilerContext
 from ..core.ir.module import Module
 from ..core.pipelines.actions import ActionCounter, counting
 from ..core.pipelines.pass_manager import run_steps
-from ..core.pipelines.stages import IR_STAGES
+from ..core.pipelines.stages import stages_after
 from ..core.pipelines.text import parse_passes
 from ..core.registry import make_context, passes
 from ..core.target import Target, named
 from ..dialects.stages import stage_of
-from ..driver.compilation import CODE_GENERATION, Compilation, Observer
+from ..driver.compilation import CODE_GENERATION, Compilation, Observer, passes_of, settled
 from ..driver.request import Request
-from ..driver.settling import passes_of, settled
 from ..runtime.executable import Executable
 from ..runtime.loaded import Loaded
 from ..runtime.lowered import machine_code
@@ -83,7 +82,7 @@ class Route:
             short = Request(module, target, pipeline={"": pipeline}, legalize=table)
             return Route(Compilation(short), steps, False)
         compilation = Compilation(settled(request, start))
-        stages, texts = IR_STAGES[IR_STAGES.index(start) + 1 :], compilation.passes
+        stages, texts = stages_after(start), compilation.passes
         steps = [(s, p) for s in stages for p in parse_passes(texts[s], available)]
         return Route(compilation, steps, True)
 

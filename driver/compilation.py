@@ -7,10 +7,12 @@ with different observers.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from ..core.boundary.new_weights import replaced
@@ -21,14 +23,19 @@ from ..core.ir.printing import Listing, listing
 from ..core.ir.weights import WeightStore
 from ..core.logs import logger
 from ..core.pipelines import staircase as pipelines
+from ..core.pipelines.exactness import with_rounding
+from ..core.pipelines.pass_manager import run_steps
 from ..core.pipelines.pass_text import pass_text
-from ..core.pipelines.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage
+from ..core.pipelines.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage, stages_after
+from ..core.pipelines.text import parse_passes
 from ..core.progress import report
 from ..core.registry import make_context
-from ..core.target import Target, named
+from ..core.registry import passes as available_passes
+from ..core.target import Target, default_threads, named
 from ..dialects.foreign import check_dialects
 from ..dialects.program import check_interface, constants_in, is_on_buffers, named_weights
 from ..dialects.stages import stage_of
+from ..passes.loop.scheduler.records import default_path, read_records
 from ..runtime.constants import renewed
 from ..runtime.executable import Executable, executable
 from ..runtime.loaded import Program
@@ -36,7 +43,6 @@ from ..runtime.lowered import Generated, Source, generated, lowered, machine_cod
 from ..runtime.staircase import Origin, Staircase
 from ..runtime.vectorcall import boundary
 from .request import Request
-from .settling import settled
 
 _DECIDED = "optimized"
 """The stage after which no pass of this package looks at the elements of weights."""
@@ -135,8 +141,15 @@ class Compilation:
 
     def descend(self, work: Module, ctx: CompilerContext) -> Iterator[str]:
         """Lower the module that `begin` returned in place, and yield each stage reached."""
+        stages = stages_after(self.start)
         with self._observed(ctx):
-            for stage, _ in pipelines.walk_stages(ctx, work.op, self.passes, self.start):
+            # All texts are read before a pass runs.
+            with ctx.phase("load passes"):
+                steps = {s: parse_passes(self.passes[s], available_passes()) for s in stages}
+            yield self.start
+            for number, stage in enumerate(stages, 1):
+                ctx.pending = [step for later in stages[number:] for step in steps[later]]
+                run_steps(ctx, work.op, steps[stage], stage)
                 yield stage
 
     @property
@@ -145,8 +158,10 @@ class Compilation:
 
     def as_run(self, ctx: CompilerContext) -> Compilation:
         """This compilation with the passes that have run in a context, and no observers."""
-        later = IR_STAGES[IR_STAGES.index(self.start) + 1 :]
-        applied = {stage: ",".join(map(pass_text, ctx.applied.get(stage, ()))) for stage in later}
+        applied = {
+            stage: ",".join(map(pass_text, ctx.applied.get(stage, ())))
+            for stage in stages_after(self.start)
+        }
         return replace(self.running(applied), observers=(), verify="stage", code=None)
 
     def running(self, passes: Mapping[str, str]) -> Compilation:
@@ -303,7 +318,7 @@ class Compilation:
     @property
     def _decides_early(self) -> bool:
         """Whether no pass after stage `optimized` looks at the elements of weights."""
-        later = IR_STAGES[IR_STAGES.index(_DECIDED) + 1 :]
+        later = stages_after(_DECIDED)
         usual = pipelines.passes_in({stage: pipelines.own_pipeline()[stage] for stage in later})
         return usual >= pipelines.passes_in({stage: self.passes.get(stage, "") for stage in later})
 
@@ -328,6 +343,96 @@ class Compilation:
                 if (raised := observer.failed(error, ctx, self)) is not None:
                     raise raised from error
             raise
+
+
+def settled(request: Request, start: str) -> Request:
+    """The settled request for a copy of the module, which is at a stage.
+
+    Raises:
+        CompileError: if the arguments contradict each other.
+        TargetError: if the target is unknown.
+    """
+    target, passes = named(request.target), passes_of(request, start)
+    if request.schedule:
+        left = {stage: text for stage, text in passes.items() if stage in stages_after(start)}
+        passes = pipelines.with_traces(left, request.schedule)
+    table = _table_of(request, start, passes)
+    schedules = _recorded(request, target) if request.schedules is None else request.schedules
+    module, rounding = request.module, request.rounding
+    begun = module.clone() if rounding is None else with_rounding(module, rounding)
+    return Request(begun, target, pipeline=passes, legalize=table, schedules=schedules)
+
+
+def passes_of(request: Request, start: str) -> Mapping[str, str]:
+    """The passes of each stage after `start`.
+
+    Raises:
+        CompileError: if the arguments contradict each other, or the pipeline stops short.
+    """
+    pipeline, threads = request.pipeline, request.threads
+    if pipeline is None:
+        count = default_threads(named(request.target)) if threads is None else threads
+        return pipelines.pipeline(request.opt_level, count, request.copy_indices)
+    if request.copy_indices:
+        fact = "the pipeline determines whether indices are copied"
+        expected = "convert-graph-to-rt{copy-indices=true} in it instead of copy_indices"
+        raise CompileError(explain("compile", fact, expected=expected))
+    if isinstance(pipeline, str):
+        pipeline = pipelines.split_pipeline(pipeline, start)
+    if threads is not None and (own := pipelines.threads_of(pipeline)) != {threads}:
+        fact, got = "the pipeline has another number of threads", ", ".join(map(str, sorted(own)))
+        raise CompileError(explain("compile", fact, expected=threads, got=got))
+    stages = stages_after(start)
+    missing = [stage for stage in stages if stage not in pipeline]
+    if missing:
+        fact = f'the pipeline lacks stage "{missing[0]}"'
+        raise CompileError(explain("compile", fact, expected=f"a text for {', '.join(stages)}"))
+    return pipeline
+
+
+def _table_of(request: Request, start: str, passes: Mapping[str, str]) -> Mapping[str, Any] | None:
+    """A copy of the table for `graph-legalize`, if there is one.
+
+    Raises:
+        CompileError: if it is not a mapping, the module is past the stage where operators are
+            replaced, or the pipeline lacks the pass.
+    """
+    legalize = request.legalize
+    if legalize is None:
+        return None
+    if not isinstance(legalize, Mapping):
+        fact, expected = "legalize is not a mapping", "a mapping from names of operators"
+        got = type(legalize).__name__
+        raise CompileError(explain("compile", fact, expected=expected, got=got))
+    if start != "graph":
+        fact, expected = "operators are replaced before they are grouped", 'stage "graph"'
+        got = f'stage "{start}"'
+        raise CompileError(explain("compile", fact, expected=expected, got=got))
+    if legalize and "graph-legalize" not in pipelines.passes_in(passes):
+        fact, expected = "the pipeline does not use legalize", "graph-legalize in it"
+        raise CompileError(explain("compile", fact, expected=expected))
+    return dict(legalize)
+
+
+def _recorded(request: Request, target: Target) -> Mapping[str, str]:
+    """The traces that tuning has found for a machine, by kernel structure.
+
+    Raises:
+        CompileError: if there is no such database, or it is corrupt.
+    """
+    records, threads = request.records, request.threads
+    path = default_path() if records is None or records is True else records
+    if path is None or isinstance(path, bool):
+        return {}
+    if not isinstance(path, str | os.PathLike):
+        fact, expected, got = "not a path", "a path, True or False", type(path).__name__
+        raise CompileError(explain("tuning records", fact, expected=expected, got=got))
+    if records is not None and records is not True and not Path(path).exists():
+        raise CompileError(explain("tuning records", "no such file", got=path))
+    found = read_records(Path(path))
+    if not found:
+        return {}
+    return found.schedules(target, default_threads(target) if threads is None else threads)
 
 
 def _form_of(module: Module) -> str:

@@ -20,7 +20,7 @@ class Request:
 
     It is made where arguments come in: in Python, on the command line, or from a file that states
     them. A *settled* request looks nothing up: `target` is a `Target`, `pipeline` has the passes of
-    each stage, and `schedules` what records had (see `driver.settling`).
+    each stage, and `schedules` what records had (see `driver.compilation.settled`).
     """
 
     module: Module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
@@ -25,21 +24,13 @@ from .lowered import lowered
 _EXTERNAL = llvm.LinkageAttr("external")
 
 
-@dataclass(frozen=True)
-class AssembledParts:
-    """A program whose kernels are images, and those of them that were made for it, by name."""
-
-    program: Program
-    made: Mapping[str, Image]
-
-
 def assembled(
     module: Module, target: Target, known: Mapping[str, Image], apart: Collection[str]
-) -> AssembledParts:
-    """The machine code of a module at stage `llvm`, which is changed.
+) -> tuple[Program, Mapping[str, Image]]:
+    """The machine code of a module at stage `llvm`, and the images made of its kernels, by name.
 
     Args:
-        module: the module.
+        module: the module, which is changed.
         target: the target of the code, for which images can be mapped.
         known: the images of kernels that the module only declares.
         apart: the kernels to make images of.
@@ -54,7 +45,7 @@ def assembled(
     code = MappedProgram(images, _address)
     functions = tuple(map(callback, found.interface.functions))
     entry = code.address(ENTRY)
-    return AssembledParts(Program(found.interface, found.constants, functions, entry, code), made)
+    return Program(found.interface, found.constants, functions, entry, code), made
 
 
 def _image(module: ModuleOp, target: Target, public: str | None) -> Image:

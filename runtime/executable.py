@@ -19,7 +19,7 @@ from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
 from ..core.pipelines.stages import TEXT_STAGES, check_stage
-from . import objects, results
+from . import results
 from .artefacts import container
 from .frames import Frames
 from .loaded import Loaded, Program
@@ -275,7 +275,7 @@ class Executable:
         if self._artefact is not None and targets is None:
             writer.copy(self._artefact.archive)
             return
-        from .artefacts.writing import Content, write
+        from .artefacts.writing import write
         from .lowered import generated_of
 
         way, own = self._came_from.staircase, generated_of(self._loaded.program)
@@ -283,8 +283,7 @@ class Executable:
         if not names:
             raise TargetError(explain("save", "no targets", expected="one or more names"))
         programs = [own if own and name is None else way.generated(name) for name in names]
-        layout = objects.layout() if objects.are_known() else None
-        write(writer, Content(programs, way.source(), self.decisions, layout), self)
+        write(writer, programs, way.source(), self.decisions, self)
 
     @property
     def _came_from(self) -> Origin:

@@ -22,6 +22,11 @@ TEXT_STAGES = ("llvm-ir", "asm")
 STAGES = IR_STAGES + TEXT_STAGES
 
 
+def stages_after(stage: str) -> tuple[str, ...]:
+    """The stages that are modules, from the one after `stage` on."""
+    return IR_STAGES[IR_STAGES.index(stage) + 1 :]
+
+
 def check_stage(stage: str) -> str:
     """Return `stage` if it is the name of a stage.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,7 +12,7 @@ from ..errors import CompileError, explain
 from ..ir.context import CompilerContext
 from ..threads import SOME_THREADS, are_threads
 from .pass_manager import run_steps
-from .stages import IR_STAGES
+from .stages import IR_STAGES, stages_after
 from .text import PassEntry, entries, parse_passes
 
 OPT_LEVELS = (0, 1, 2, 3)
@@ -183,7 +183,7 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
         CompileError: if the text is malformed, has a pass of a stage that the module is past, or
             stops short of the last stage.
     """
-    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
+    stages = stages_after(start)
     found: dict[str, list[str]] = {stage: [] for stage in stages}
     stage, names = stages[0] if stages else start, set()
     for entry in entries(text):
@@ -200,7 +200,7 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
         stage = begun
         found[stage].append(str(entry))
         if entry.name in _ENDS:
-            stage = IR_STAGES[IR_STAGES.index(stage) + 1]
+            stage = stages_after(stage)[0]
     for name, made in _MAKES.items():
         if made in stages and name not in (*_OPTIONAL, *names):
             raise CompileError(
@@ -288,29 +288,3 @@ def run_passes(ctx: CompilerContext, op: ModuleOp, text: str, stage: str = "") -
     from ..registry import passes
 
     run_steps(ctx, op, parse_passes(text, passes()), stage)
-
-
-def walk_stages(
-    ctx: CompilerContext,
-    op: ModuleOp,
-    texts: Mapping[str, str],
-    start: str = "graph",
-) -> Iterator[tuple[str, ModuleOp]]:
-    """Lower a module in place, yielding it at each stage from `start` on.
-
-    `texts` is the pass list of each stage, as `pipeline` returns it.
-
-    Raises:
-        CompileError: if a text is wrong (before anything runs), or if a pass refuses.
-    """
-    from ..registry import passes
-
-    stages = IR_STAGES[IR_STAGES.index(start) + 1 :]
-    with ctx.phase("load passes"):
-        available = passes()
-        steps = {stage: parse_passes(texts[stage], available) for stage in stages}
-    yield start, op
-    for number, stage in enumerate(stages, 1):
-        ctx.pending = [step for later in stages[number:] for step in steps[later]]
-        run_steps(ctx, op, steps[stage], stage)
-        yield stage, op

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from ...backends.llvm import jit, thread_pool
 from ...backends.llvm.boundary import code as boundary
 from ...backends.llvm.boundary.code import ENTRY
-from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.elf import image_of
 from ...backends.llvm.images import Image
 from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
@@ -25,6 +24,7 @@ from ...core.pipelines.explanation import as_json
 from ...core.processor import NEEDS
 from ...core.target import Target, needs_of
 from ...dialects.rt.abi import PARALLEL_TILES
+from .. import objects
 from ..loaded import Program
 from ..lowered import Generated, Source, generated_of
 from . import packed as packed_weights
@@ -38,32 +38,26 @@ _CODE = "linux", "x86_64"
 """What the triple of code has that is laid out as an image."""
 
 
-@dataclass(frozen=True)
-class Content:
-    """What is written: programs for one or several targets, and facts about them.
-
-    `layout` is that of the objects that the call boundary reads; None without a boundary.
-    """
-
-    programs: Sequence[Generated]
-    source: Source
-    decisions: Sequence[Decision]
-    layout: Layout | None
-
-
-def write(writer: ArtefactWriter, content: Content, run: Callable[..., Any]) -> None:
+def write(
+    writer: ArtefactWriter,
+    programs: Sequence[Generated],
+    source: Source,
+    decisions: Sequence[Decision],
+    run: Callable[..., Any],
+) -> None:
     """Write an artefact.
 
     Args:
         writer: writes it.
-        content: what it consists of.
+        programs: the program for one or several targets.
+        source: the IR that it can be compiled of.
+        decisions: those of its passes.
         run: the program, which computes the results of the examples.
 
     Raises:
         StepwellError: if the program calls a function that no other process can find.
         TargetError: if it is not known what code for a target needs.
     """
-    source, programs = content.source, content.programs
     made = [_saved(writer, one, source.weights) for one in programs]
     packed = packed_weights.places(programs, source.weights)
     weights = {name: source.weights[name] for name in source.weights}
@@ -71,13 +65,13 @@ def write(writer: ArtefactWriter, content: Content, run: Callable[..., Any]) -> 
     _close(
         writer,
         made,
-        support=_support(writer, [one.target for one in programs], pooled, content.layout),
+        support=_support(writer, [one.target for one in programs], pooled),
         source={
             "text": writer.add("ir/program.mlir", source.text.encode()),
             "weights": [_stored(writer, *one, packed.get(one[0])) for one in weights.items()],
             "recipe": dict(source.recipe),
         },
-        decisions=_decisions(writer, content.decisions),
+        decisions=_decisions(writer, decisions),
         examples=_examples(writer, programs[0], run),
     )
 
@@ -87,7 +81,6 @@ def write_entry(
     program: Program,
     target: Target,
     decisions: Sequence[Decision],
-    layout: Layout | None,
     facts: Mapping[str, Any],
 ) -> None:
     """Write a program for the compile cache: an artefact without IR and examples.
@@ -97,7 +90,6 @@ def write_entry(
         program: the program, which was compiled by this process.
         target: its target.
         decisions: those of its passes.
-        layout: see `Content`.
         facts: further entries of the manifest.
     """
     own = generated_of(program)
@@ -114,7 +106,7 @@ def write_entry(
         code = _code(writer, own, program.keep.object_code, {})
     # Whoever compiles the same module has registered its functions, and the same processor.
     made = _program(writer, program, target, code, [], {})
-    support = _support(writer, [target], pooled, layout)
+    support = _support(writer, [target], pooled)
     _close(writer, [made], support=support, decisions=_decisions(writer, decisions), **facts)
 
 
@@ -198,16 +190,15 @@ def _image(writer: ArtefactWriter, name: str, image: Image) -> dict[str, Any]:
     return {"image": writer.add(name, image.data), "facts": image.to_dict()}
 
 
-def _support(
-    writer: ArtefactWriter, targets: Sequence[Target], pooled: bool, layout: Layout | None
-) -> dict[str, Any]:
+def _support(writer: ArtefactWriter, targets: Sequence[Target], pooled: bool) -> dict[str, Any]:
     """The thread pool, if it is used, and the call boundary, for code that is an image."""
     if not any(all(part in target.triple for part in _CODE) for target in targets):
         return {}
     found: dict[str, Any] = {}
     if pooled:
         found["pool"] = _image(writer, "code/thread-pool", thread_pool.image())
-    if layout is not None:
+    if objects.are_known():
+        layout = objects.layout()
         image = boundary.image(layout)
         found["boundary"] = {**_image(writer, "code/boundary", image), "layout": asdict(layout)}
     return found

@@ -18,12 +18,13 @@ import pytest
 from xdsl.dialects.builtin import StringAttr
 
 import stepwell as sw
-from stepwell.api import cached, compiler
+from stepwell.api import cached
 from stepwell.backends.llvm.jit import CompiledModule, LinkedObject
 from stepwell.caching import sources
 from stepwell.caching.folder import Folder
 from stepwell.core.pipelines.decisions import Decision
 from stepwell.core.target import named
+from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
 from stepwell.runtime import objects
 from stepwell.runtime.artefacts import reading
@@ -71,7 +72,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., sw.Executable]:
 
     def compile(*args: Any, **options: Any) -> sw.Executable:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiler, "_compilation", None)
+            patch.setattr(Compilation, "of", None)
             return sw.compile(*args, **options)
 
     return compile

@@ -28,10 +28,9 @@ from stepwell.backends.reference.samples import random_inputs
 from stepwell.core.boundary.specs import SparseSpec, TensorSpec
 from stepwell.core.ir.module import Module
 from stepwell.core.ir.provenance import names
-from stepwell.core.pipelines import staircase as pipelines
-from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
-from stepwell.dialects.stages import stage_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.tools import demo
 
@@ -64,10 +63,10 @@ def counted(module: ModuleOp) -> Iterator[Operation]:
 
 def assert_covered(module: Module, opt_level: int = 3, threads: int = 2) -> None:
     """Each stage of a module has the nodes that it should."""
-    work = module.clone()
-    ctx, texts = make_context(work.weights), pipelines.pipeline(opt_level, threads)
-    for stage, op in pipelines.walk_stages(ctx, work.op, texts, stage_of(work.op)):
-        ops = list(counted(op))
+    compilation = Compilation.of(Request(module, threads=threads, opt_level=opt_level))
+    work, ctx = compilation.begin()
+    for stage in compilation.descend(work, ctx):
+        ops = list(counted(work.op))
         lost = Counter(op.name for op in ops if not names(op))
         assert ops, f"{stage} is empty"
         assert lost.total() <= (1 - LEAST) * len(ops), f"{stage}: {lost}"
@@ -177,10 +176,9 @@ def test_time_of_gnn_layers(layer: str) -> None:
 
 
 def test_what_is_counted() -> None:
-    module = demo.digits().module
-    ctx, work = make_context(), module.clone()
-    stages = pipelines.walk_stages(ctx, work.op, pipelines.pipeline(), "graph")
-    ops = {stage: [op.name for op in counted(op)] for stage, op in stages}
+    compilation = Compilation.of(Request(demo.digits().module, threads=1))
+    work, ctx = compilation.begin()
+    ops = {stage: [op.name for op in counted(work.op)] for stage in compilation.descend(work, ctx)}
     assert ops["graph"] == ["graph.dense", "graph.relu", "graph.dense"]
     assert {"rt.call", "rt.arena", "loop.for"} <= set(ops["buffers"])
     kinds = set(chain(*ops.values()))

@@ -27,8 +27,7 @@ from scipy.sparse import csr_array
 
 import stepwell as sw
 from stepwell.core.pipelines.stages import IR_STAGES
-from stepwell.core.pipelines.staircase import pipeline, pipeline_text, walk_stages
-from stepwell.core.registry import make_context
+from stepwell.core.pipelines.staircase import pipeline, pipeline_text
 from stepwell.core.target import host
 from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
@@ -94,9 +93,10 @@ def _sparse() -> tuple[sw.Module, tuple[Any, ...]]:
 def samples(program: str) -> dict[str, Sample]:
     """A program at each stage."""
     module, inputs = {"dense": _dense, "sparse": _sparse}[program]()
-    ctx, found = make_context(module.weights, host()), {}
-    for stage, _ in walk_stages(ctx, module.op, pipeline()):
-        found[stage] = Sample(module.text(), ctx.weights, inputs, stage in CALLED)
+    compilation, found = Compilation(Request(module, host(), pipeline=pipeline())), {}
+    work, ctx = compilation.begin()
+    for stage in compilation.descend(work, ctx):
+        found[stage] = Sample(work.text(), ctx.weights, inputs, stage in CALLED)
     return found
 
 
