@@ -25,7 +25,6 @@ _OPTIMIZED = {
     1: (
         "graph-open-composites",
         "graph-cse",
-        # Before constants of quantised tensors are folded to floats.
         "graph-raise-quantized",
         "graph-fold-constant",
         "canonicalize",
@@ -33,15 +32,11 @@ _OPTIMIZED = {
         "graph-simplify",
         "graph-cancel-transposes",
         "graph-simplify",
-        # Constants of edge lists are folded after it, and products with their matrices reordered.
         "graph-raise-messages",
         "graph-compute-before-gather",
-        # Before scales move past products, and products are reordered.
         "graph-raise-attention",
-        # The scale of a batch norm is folded before its shift can become a bias.
         "graph-fold-scale-axis",
         "graph-fold-constant",
-        # The sparsity of products depends on their order, and the best order on sparsity.
         "graph-order-contractions",
         "graph-sparsify-constant",
         "graph-order-contractions",
@@ -58,15 +53,11 @@ _OPTIMIZED = {
         "graph-fold-constant",
         "graph-combine-parallel-dense",
         "graph-combine-parallel-conv2d",
-        # Only convolutions with constant filters can be blocked: combined filters are folded first.
         "graph-fold-constant",
-        # After the passes that match convolutions.
         "graph-alter-op-layout",
         "graph-simplify",
         "graph-fold-constant",
-        # After all passes that match operators: some are replaced by kernels.
         "graph-legalize",
-        # Casts come last: `graph-cse` would merge them again.
         "canonicalize",
         "graph-cse",
         "graph-dce",
@@ -75,6 +66,7 @@ _OPTIMIZED = {
     ),
 }
 _OPTIMIZED[2] = _OPTIMIZED[3] = _OPTIMIZED[1]
+"""The passes to stage `optimized`, in an order that their `Order:` lines state."""
 _FUSED = {
     0: "graph-fuse-ops{max-ops=1}",
     1: "graph-fuse-ops",

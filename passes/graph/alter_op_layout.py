@@ -150,8 +150,9 @@ class GraphAlterOpLayoutPass(ModulePass):
     packed when their kernel is scheduled, and so are the weights of `dense`. Computed weights
     of a `dense` with many rows are transposed.
 
-    Requires: `graph-fold-constant` after it, which lays out constants; passes that match
-        `graph.conv` before it.
+    Requires: nothing.
+    Order: after `graph-fold-scale-axis`, which matches `graph.conv`; followed by
+        `graph-fold-constant`, which lays out constants.
     Leaves: convolutions with groups, with computed filters, and those of integers and f16.
     """
 

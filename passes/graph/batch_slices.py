@@ -179,7 +179,8 @@ class GraphBatchSlicesPass(ModulePass):
     where they are in one kernel with what follows, or still in a cache when that reads them. A loop
     with a condition is left alone, as it may end before the last slice.
 
-    Requires: `graph-hoist-invariant` before it, for weights that are computed in the loop.
+    Requires: nothing.
+    Order: after `graph-hoist-invariant`, which hoists weights that are computed in the loop.
     Leaves: products of other values than slices.
     """
 

@@ -132,7 +132,8 @@ class GraphCancelTransposesPass(ModulePass):
     how they work on permuted dimensions: pads, slices, concatenations, reductions, softmax. Which
     of them do so is a minimum cut, so that residual connections and uses elsewhere are weighed.
 
-    Requires: nothing; `graph-simplify` turns transposes of vectors into reshapes.
+    Requires: nothing.
+    Order: preceded by `graph-simplify`, which turns transposes of vectors into reshapes.
     Leaves: operators that compute windows or products of matrices, and layer norms, as they are.
     """
 

@@ -73,7 +73,8 @@ class GraphCanonicalizeCastPass(ModulePass):
     A narrowing cast is not cloned: its users would then read the wider type. Users whose
     kernels cannot hold a cast (products, calls, indices) keep sharing one.
 
-    Requires: no `graph-cse` after it, which would merge the casts again.
+    Requires: nothing.
+    Order: after `graph-cse`, which would merge the casts again.
     Leaves: all operators but the casts unchanged.
     """
 

@@ -108,7 +108,9 @@ class GraphCombineParallelConv2dPass(ModulePass):
     more elements than reading the operand once saves, nor where slices would cut blocks of
     channels (see `graph-alter-op-layout`). Windows may have any number of dimensions.
 
-    Requires: `graph-fold-constant` after it, which concatenates the filters.
+    Requires: nothing.
+    Order: before `graph-alter-op-layout` with `graph-fold-constant` between, which concatenates the
+        filters: only convolutions with constant filters are blocked.
     Leaves: convolutions with groups, those that differ in window, strides, dilations or in having
         a bias, and those with computed filters.
     """

@@ -70,7 +70,8 @@ class GraphCombineParallelDensePass(ModulePass):
     the kernel of its only reader can read it in place; other slices are copies. Products are not
     combined where copies move more elements than reading the operand once saves.
 
-    Requires: `graph-fold-constant` after it, which concatenates the weights.
+    Requires: nothing.
+    Order: followed by `graph-fold-constant`, which concatenates the weights.
     Leaves: products that differ in kind or in having a bias, and those with computed weights.
     """
 

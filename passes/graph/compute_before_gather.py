@@ -140,7 +140,8 @@ class GraphComputeBeforeGatherPass(ModulePass):
     Differences are rounded after the product instead of before, so that this is a rounding; what
     is concatenated is the same sum in another order; an elementwise operator has the same bits.
 
-    Requires: `graph-raise-messages` before it, which replaces gathers along an edge list.
+    Requires: nothing.
+    Order: after `graph-raise-messages`, which replaces gathers along an edge list.
     Leaves: products of few slices, or of more columns than rows, which it does not pay for.
     """
 

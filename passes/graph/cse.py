@@ -82,6 +82,8 @@ class GraphCsePass(ModulePass):
     of a registered function, declares so by its traits and stays.
 
     Requires: nothing.
+    Order: preceded by `graph-open-composites`, as the bodies of several composites have parts in
+        common.
     Leaves: no two equal operations without effects one of which dominates the other, and no
         operation without effects whose results are unused.
     """

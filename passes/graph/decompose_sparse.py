@@ -153,7 +153,8 @@ class GraphDecomposeSparsePass(ModulePass):
 
     No kernel makes such a matrix, so that all rules are used with ``rounding="kept"``, too.
 
-    Requires: nothing; a constant graph is better folded first (`graph-fold-constant`).
+    Requires: nothing.
+    Order: preceded by `graph-fold-constant`, which folds the matrices of constant graphs.
     Leaves: sparse arguments, constants, and matrices with users of other kinds.
     """
 

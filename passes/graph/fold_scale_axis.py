@@ -382,15 +382,17 @@ class GraphFoldScaleAxisPass(ModulePass):
     }
     ```
 
-    `graph-fold-constant` evaluates the new operators on constants. For `conv` the axis is that of
-    the channels. A scale moves through a pad of zeros, through a relu if it is positive, and
-    through a sum if the other summand is a constant or absorbs it as well. A column that scales
-    the rows of ``spmm(a, x)`` or of `x` is folded into the stored values of a constant `a`. Scales
-    in 16 bits are kept: the weights would be rounded again. Factors of rows need not be constant
-    where ``dense(x * n, w)`` scales an argument: ``dense(x, w) * n`` stores no copy of it.
+    For `conv` the axis is that of the channels. A scale moves through a pad of zeros, through a
+    relu if it is positive, and through a sum if the other summand is a constant or absorbs it as
+    well. A column that scales the rows of ``spmm(a, x)`` or of `x` is folded into the stored values
+    of a constant `a`. Scales in 16 bits are kept: the weights would be rounded again. Factors of
+    rows need not be constant where ``dense(x * n, w)`` scales an argument: ``dense(x, w) * n``
+    stores no copy of it.
 
-    Requires: `graph-canonicalize-ops`, which puts constants second; weights in the context for
-        scales that are not literals.
+    Requires: weights in the context for scales that are not literals.
+    Order: preceded by `graph-canonicalize-ops`, which puts constants second; followed by
+        `graph-canonicalize-ops`, which makes a bias of a shift without its scale; followed by
+        `graph-fold-constant`, which evaluates the new operators on constants.
     Leaves: scales of values or weights with other users, and negative ones around a relu.
     """
 

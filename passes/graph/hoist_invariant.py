@@ -133,7 +133,8 @@ class GraphHoistInvariantPass(ModulePass):
     result would have to be read from memory. So do calls, and operators whose indices are checked,
     which may fail where the loop has no iteration.
 
-    Requires: nothing; `canonicalize` after it drops captures that are no longer used.
+    Requires: nothing.
+    Order: followed by `canonicalize`, which drops captures that are no longer used.
     Leaves: the same operators.
     """
 

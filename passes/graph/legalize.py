@@ -271,6 +271,8 @@ class GraphLegalizePass(ModulePass):
     ```
 
     Requires: nothing.
+    Order: after `graph-simplify` and `graph-alter-op-layout`, which match operators: some are
+        replaced by kernels.
     Leaves: no operator that a rule replaces, so that a second run finds nothing to do. On an
         error the module is unchanged.
     """

@@ -213,7 +213,9 @@ class GraphOrderContractionsPass(ModulePass):
     from shapes and numbers of stored entries; unknown ones are assumed, which is reported if the
     choice depends on it.
 
-    Requires: `graph.normalize` not decomposed yet, which would put operators in between.
+    Requires: nothing.
+    Order: before `graph-decompose-sparse`, which puts the operators of `graph.normalize` in
+        between.
     Leaves: the products, in their orders.
     """
 

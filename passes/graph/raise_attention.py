@@ -218,7 +218,10 @@ class GraphRaiseAttentionPass(ModulePass):
     exponential that is less than 2^-125 counts as 0. Where each NaN of a softmax is made 0, as
     exporters do for rows without keys, those with a NaN among their scores are NaN.
 
-    Requires: `graph-canonicalize-ops`, `graph-simplify`: scores are multiplied by a constant.
+    Requires: nothing.
+    Order: preceded by `graph-canonicalize-ops` and `graph-simplify`, after which scores are
+        multiplied by a constant; before `graph-fold-scale-axis`, which moves scales past products;
+        before `graph-order-contractions`, which reorders products.
     Leaves: a softmax along another axis, scores or shares that something else uses, operands of
         matrices without a third dimension or with heads of unknown
         width, and few scores.

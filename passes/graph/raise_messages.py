@@ -274,7 +274,10 @@ class GraphRaiseMessagesPass(ModulePass):
     sum is open to be taken in any order, as sums of floats are; a weighted one is rounded once for
     each product and sum.
 
-    Requires: `graph-cse`, so that equal index vectors are one value.
+    Requires: nothing.
+    Order: preceded by `graph-cse`, after which equal index vectors are one value; before
+        `graph-order-contractions` with `graph-fold-constant` between, as matrices of constant edge
+        lists are folded, and products with them reordered.
     Leaves: scatters by something else than one vector along axis 0, those of integers, those for
         which nothing is gathered, as their updates are read in order, and those of so few numbers
         for each edge that sorting the edges costs more than it gains.

@@ -283,9 +283,9 @@ class GraphRaiseQuantizedPass(ModulePass):
     and that of `x` becomes a summand ``-z * sum(w)`` of the bias. All of this wraps around like
     the sum, so that a quantised operator keeps its bits.
 
-    Requires: constant scales of what is recognised; `graph-open-composites`, which opens the
-        quantised operators of the model. Runs before `graph-fold-constant`, which would dequantise
-        constant weights.
+    Requires: constant scales of what is recognised.
+    Order: preceded by `graph-open-composites`, which opens the quantised operators of the model;
+        before `graph-fold-constant`, which would dequantise constant weights.
     Leaves: `graph.quantize` and `graph.dequantize` at the boundaries to floats.
     """
 

@@ -51,9 +51,11 @@ class GraphSimplifyPass(ModulePass):
 
     A result may be rounded at a different point. It differs by more than that only where
     intermediate values overflow or underflow and the simpler form does not. The sign of a
-    zero may change. `graph-fold-constant` evaluates the new operators on constants.
+    zero may change.
 
-    Requires: nothing; canonicalizations (`canonicalize`) find more before and after it.
+    Requires: nothing.
+    Order: preceded by `graph-canonicalize-ops` and `canonicalize`, as identities are of canonical
+        forms; followed by `graph-fold-constant`, which evaluates the new operators on constants.
     Leaves: operators whose results are no longer used are erased.
     """
 

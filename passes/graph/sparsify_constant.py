@@ -254,6 +254,8 @@ class GraphSparsifyConstantPass(ModulePass):
     A 0 is assumed to stay 0, whatever it is multiplied by.
 
     Requires: the arrays of constants, in the context.
+    Order: preceded by `graph-order-contractions`, as the sparsity of products depends on their
+        order; followed by `graph-order-contractions`, as the best order depends on the sparsity.
     Leaves: no unused constant.
     """
 

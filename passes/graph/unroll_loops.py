@@ -88,7 +88,8 @@ class GraphUnrollLoopsPass(ModulePass):
     What is carried then stays in registers instead of being stored and loaded in each iteration.
     Other loops gain nothing: a product or a reduction is a kernel of its own in any case.
 
-    Requires: nothing; `graph-dce` after it drops numbers of iterations that are not used.
+    Requires: nothing.
+    Order: followed by `graph-dce`, which drops numbers of iterations that are not used.
     Leaves: loops of an unknown number of iterations, with a condition, slices or stacked results,
     and those with other operators.
     """

@@ -34,9 +34,9 @@ def _pass(name: str, kind: type[ModulePass]) -> tuple[str, ...]:
         (f"`{option.name}`", option.type, option.default or "required", option.text)
         for option in options_of(kind)
     ]
-    # The last lines, Requires and Leaves, become a list.
+    # The last lines, Requires, Order and Leaves, become a list.
     text = inspect.getdoc(kind) or ""
-    text = re.sub(r"^(Requires|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
+    text = re.sub(r"^(Requires|Order|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
     return (
         f"## `{name}` {{ #{name} }}",
         text,
