@@ -35,6 +35,15 @@ MERGED = [((">&", 2), "1")]
 ERRORS = [*MERGED, ((">",), os.devnull)]
 """Those of one that says `2>&1 >/dev/null`: the pipe takes standard error and nothing else."""
 
+PROGRAM = b"""func.func @main(%x: tensor<?x8xf32>, %y: tensor<8xf32>) -> tensor<?x8xf32> {
+  %0 = graph.add %x, %y : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  %1 = graph.softmax %0 axis = 1 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %1 : tensor<?x8xf32>
+}
+"""
+"""A program that is lowered through all stages before the first fork: parsers, constraints and
+accessors are made when they are first used."""
+
 
 @cache
 def tools() -> dict[str, Tool]:
@@ -45,6 +54,7 @@ def tools() -> dict[str, Tool]:
     from filecheck.main import main as filecheck
     from xdsl.universe import Universe
 
+    from stepwell.core.pipelines.staircase import pipeline, pipeline_text
     from stepwell.core.registry import make_context, own_dialects, passes
     from stepwell.tools.stepwell_opt import main as stepwell_opt
 
@@ -52,9 +62,9 @@ def tools() -> dict[str, Tool]:
     for load in (*passes().values(), *own_dialects().values()):
         load()
     make_context()
-    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(b"builtin.module {}"))
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(PROGRAM))
     with redirect_stdout(io.StringIO()):
-        stepwell_opt(["-"])
+        stepwell_opt(["-", "-p", pipeline_text(pipeline())])
     sys.stdin = stdin
     gc.collect()
     gc.freeze()
