@@ -10,6 +10,7 @@ rules; those that need certain attributes or shapes have programs of their own.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import itertools
 import pkgutil
@@ -552,19 +553,27 @@ def _stated() -> dict[str, IdentityRule]:
     return {name: rule for name, rule in BY_NAME.items() if isinstance(rule, IdentityRule)}
 
 
-WRITTEN = {
-    name: list(instances(rule, ("f16", "i8", "ui8", "i1")))
+WRITTEN = [
+    name
     for name, rule in _stated().items()
     if rule.exactness == Exactness.EXACT and name not in PROOFS
-}
-"""Programs of the rules that are applied to what their identity says."""
-PROOFS |= WRITTEN
+]
+"""The exact rules that are applied to what their identity says."""
+EXACT = [*PROOFS, *WRITTEN]
 
 
-@pytest.mark.parametrize("rule", PROOFS)
+@functools.cache
+def proofs_of(rule: str) -> list[Proof]:
+    """The programs of a rule: its own, or those of its identity."""
+    own = (PROOFS | INEXACT).get(rule)
+    types = ("f16", "i8", "ui8", "i1") if rule in WRITTEN else ("f32",)
+    return list(instances(_stated()[rule], types)) if own is None else own
+
+
+@pytest.mark.parametrize("rule", EXACT)
 def test_an_exact_rule_keeps_all_bits(rule: str) -> None:
-    assert PROOFS[rule], f"{rule} has no program"
-    for place, proof in enumerate(PROOFS[rule]):
+    assert proofs_of(rule), f"{rule} has no program"
+    for place, proof in enumerate(proofs_of(rule)):
         module, inputs = module_of([proof])
         after, changed = applied(BY_NAME[rule], module)
         assert changed, f"{rule} does not apply to its program {place}"
@@ -584,14 +593,14 @@ OF_TYPES = ("CastOfWiderCast",)
 
 
 def compiled_quickly(rule: str) -> list[Proof]:
-    proofs = PROOFS[rule]
+    proofs = proofs_of(rule)
     first = {proof.build: proof for proof in reversed(proofs)}
     return proofs if rule in OF_TYPES else [p for p in proofs if first[p.build] is p]
 
 
-@pytest.mark.parametrize("rule", cases(list(PROOFS), [r for r in PROOFS if r not in MOVES]))
+@pytest.mark.parametrize("rule", cases(EXACT, [r for r in EXACT if r not in MOVES]))
 def test_an_exact_rule_keeps_all_bits_of_machine_code(rule: str, all_tests: bool) -> None:
-    proofs = PROOFS[rule] if all_tests else compiled_quickly(rule)
+    proofs = proofs_of(rule) if all_tests else compiled_quickly(rule)
     module, inputs = module_of(proofs, every=1 if all_tests else MANY)
     after, _ = applied(BY_NAME[rule], module)
     programs = (sw.compile(m, opt_level=0, threads=1) for m in (module, after))
@@ -701,20 +710,20 @@ INEXACT: dict[str, list[Proof]] = {
     "SumOfWindowOfOne": on_blocks(lambda b, x: b.pool(x, "sum", [1], [1])),
 }
 """Programs for rules that round, or that need operands of certain shapes and signs."""
-INEXACT |= {
-    name: list(instances(rule, ("f32",)))
+ROUNDING = [
+    name
     for name, rule in _stated().items()
     if rule.exactness != Exactness.EXACT and name not in INEXACT and name not in DRAWN
-}
+]
 
 
-@pytest.mark.parametrize("rule", INEXACT)
+@pytest.mark.parametrize("rule", [*INEXACT, *ROUNDING])
 def test_both_sides_are_equal_but_for_what_the_rule_says(rule: str) -> None:
     """But for roundings, and for values that are not special: finite, and far from 0."""
-    assert INEXACT[rule], f"{rule} has no program"
+    assert proofs_of(rule), f"{rule} has no program"
     sizes = np.exp2(np.linspace(-3, 3, 512))
     x = np.random.default_rng(0).permutation(np.concatenate([sizes, -sizes])).astype(np.float32)
-    for place, proof in enumerate(INEXACT[rule]):
+    for place, proof in enumerate(proofs_of(rule)):
         b, given = sw.Builder(), [np.roll(x, n) for n in range(len(proof.operands))]
         given = [array.reshape(proof.shape) for array in given]
         inputs = [b.input(f"x{n}", array.shape) for n, array in enumerate(given)]
@@ -746,7 +755,7 @@ SHAPES: tuple[tuple[int | str, ...], ...] = (("n", 4), (4,), (1, 4), (3, 1), ())
 @pytest.mark.parametrize("rule", WRITTEN)
 def test_an_exact_rule_holds_for_shapes_that_are_broadcast(rule: str) -> None:
     random, applications = np.random.default_rng(0), 0
-    for proof in {proof.build: proof for proof in PROOFS[rule]}.values():
+    for proof in {proof.build: proof for proof in proofs_of(rule)}.values():
         for shapes in itertools.product(SHAPES, repeat=len(proof.operands)):
             b = sw.Builder()
             pairs = zip(shapes, proof.operands, strict=True)
@@ -769,7 +778,7 @@ def test_an_exact_rule_holds_for_shapes_that_are_broadcast(rule: str) -> None:
 
 def test_every_exact_rule_of_graph_is_shown_exact() -> None:
     exact = {name for name, kind in BY_NAME.items() if Exactness.of(kind) == Exactness.EXACT}
-    assert exact == set(PROOFS)
+    assert exact == set(EXACT)
 
 
 ANY = {name: rule for (_, name), rule in all_rules().items()}
