@@ -588,6 +588,10 @@ def test_images_are_made_of_position_independent_code() -> None:
     ("code", "fact"),
     [
         (lambda: b"text", "not an object file"),
+        (
+            lambda: object_code("define void @f() { ret void }", named("x86-64"))[:100],
+            "not an object file",
+        ),
         (lambda: object_code("define void @f() { ret void }", named("cortex-a76")), "for x86-64"),
         (
             lambda: object_code("@v = thread_local global i64 0", named("x86-64")),
