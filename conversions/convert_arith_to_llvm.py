@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
@@ -245,7 +244,6 @@ def lower_ceildivui(op: Operation, low: Lowering) -> SSAValue:
     return low.emit(llvm.AddOp, (quotient, low.emit(llvm.ZExtOp, (inexact,), type)), type)
 
 
-@dataclass(frozen=True)
 class ConvertArithToLlvmPass(ModulePass):
     """Lower arithmetic on scalars and machine vectors to the LLVM dialect.
 

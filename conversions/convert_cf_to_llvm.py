@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import cf, llvm
@@ -77,7 +76,6 @@ def lower_switch(switch: cf.SwitchOp, low: Lowering) -> None:
     low.perform(llvm.BrOp.create(operands=default, successors=[switch.default_block]))
 
 
-@dataclass(frozen=True)
 class ConvertCfToLlvmPass(ModulePass):
     """Lower branches to the LLVM dialect, and the arguments of the blocks they lead to.
 

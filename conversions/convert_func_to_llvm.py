@@ -8,7 +8,6 @@ a struct.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, llvm
@@ -121,7 +120,6 @@ def lower_call(call: func.CallOp, low: Lowering) -> None:
         values = values[count:]
 
 
-@dataclass(frozen=True)
 class ConvertFuncToLlvmPass(ModulePass):
     """Lower functions, calls and returns to the LLVM dialect.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -117,7 +116,6 @@ def _refuse_rest(module: ModuleOp) -> None:
             raise refused(op, fact, hint=hint)
 
 
-@dataclass(frozen=True)
 class ConvertGraphToLoopPass(ModulePass):
     """Turn each primitive function into a loop kernel, and calls into destination passing.
 

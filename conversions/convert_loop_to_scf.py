@@ -16,8 +16,6 @@ of each block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -31,7 +29,6 @@ from .loop_to_scf.kernel import convert_kernel
 from .loop_to_scf.state import refuse
 
 
-@dataclass(frozen=True)
 class ConvertLoopToScfPass(ModulePass):
     """Turn kernels into functions, and their blocks into machine vectors.
 

@@ -6,8 +6,6 @@ Functions without an LLVM intrinsic or instruction (erf and a few others) call l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import llvm, math
 from xdsl.dialects.builtin import (
@@ -104,7 +102,6 @@ def _call(low: Lowering, name: str, argument: SSAValue) -> SSAValue:
     return low.perform(call).results[0]
 
 
-@dataclass(frozen=True)
 class ConvertMathToLlvmPass(ModulePass):
     """Lower mathematical functions to instructions, intrinsics and libm.
 

@@ -7,7 +7,6 @@ allocated once, at the entry of the function, wherever `memref.alloca` stands.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm, memref
@@ -190,7 +189,6 @@ def lower_copy(op: Operation, low: Lowering) -> None:
     low.perform(llvm.CallIntrinsicOp(f"llvm.memcpy.p0.p0.{low.index}", arguments, []))
 
 
-@dataclass(frozen=True)
 class ConvertMemrefToLlvmPass(ModulePass):
     """Lower accesses to contiguous buffers to loads, stores and address arithmetic.
 

@@ -6,7 +6,6 @@ The block around an operation is split at it, and the blocks of its regions go i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, cf, memref, scf
@@ -196,7 +195,6 @@ def _gathers(op: Operation) -> bool:
     return found
 
 
-@dataclass(frozen=True)
 class ConvertScfToCfPass(ModulePass):
     """Lower loops and conditions to branches, which keep the locations of both.
 

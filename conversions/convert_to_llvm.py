@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -24,7 +22,6 @@ _SOURCES = (
 )
 
 
-@dataclass(frozen=True)
 class ConvertToLlvmPass(ModulePass):
     """Lower what the conversions of single dialects lower, in one walk over the module.
 

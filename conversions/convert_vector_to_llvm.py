@@ -6,7 +6,6 @@ A machine vector has one fixed dimension. Accesses are aligned like an element o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.context import Context
@@ -296,7 +295,6 @@ def lower_scale(op: Operation, low: Lowering) -> SSAValue:
     return low.perform(call).results[0]
 
 
-@dataclass(frozen=True)
 class ConvertVectorToLlvmPass(ModulePass):
     """Lower operations on machine vectors to the LLVM dialect.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import IO
 
 from xdsl.context import Context
@@ -13,7 +12,6 @@ from xdsl.targets.mlir import MLIRTarget
 from ..core.ir.printing import module_text
 
 
-@dataclass(frozen=True)
 class AliasedMlirTarget(MLIRTarget):
     """xDSL's target `mlir`, with the aliases of sparse encodings."""
 

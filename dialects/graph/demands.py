@@ -44,7 +44,6 @@ class OffsetBound(ReadOperand):
     dimension: int
 
 
-@dataclass(frozen=True)
 class SizeOperand(ReadOperand):
     """An operand that holds a size: see `ShapeFacts.size`."""
 

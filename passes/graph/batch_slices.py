@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -139,7 +138,6 @@ def _is_positive(size: Dim) -> bool:
 
 
 @Exactness.OPEN
-@dataclass(frozen=True)
 class GraphBatchSlicesPass(ModulePass):
     """Multiply all slices of a loop by what does not change in it, before the loop.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -43,7 +41,6 @@ def _clone_into_users(ctx: Context, cast: graph.CastOp) -> None:
 
 
 @Exactness.EXACT
-@dataclass(frozen=True)
 class GraphCanonicalizeCastPass(ModulePass):
     """Clone a widening cast that several operators use into each of them.
 

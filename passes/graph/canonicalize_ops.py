@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import copysign, inf
 
 import numpy as np
@@ -155,7 +154,6 @@ _PATTERNS: tuple[RewritePattern, ...] = (
 )
 
 
-@dataclass(frozen=True)
 class GraphCanonicalizeOpsPass(ModulePass):
     """Bring operators into canonical form.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -51,7 +50,6 @@ class _Driver(CSEDriver):
 
 
 @Exactness.EXACT
-@dataclass(frozen=True)
 class GraphCsePass(ModulePass):
     """Merge operations that compute the same from the same operands.
 

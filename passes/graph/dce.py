@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -89,7 +88,6 @@ def _erase_dead_functions(ctx: Context, module: ModuleOp) -> None:
 
 
 @Exactness.EXACT
-@dataclass(frozen=True)
 class GraphDcePass(ModulePass):
     """Erase operations with unused results, and private functions without callers.
 

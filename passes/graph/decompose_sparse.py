@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -114,7 +113,6 @@ _OF_ENTRIES = (
 )
 
 
-@dataclass(frozen=True)
 class GraphDecomposeSparsePass(ModulePass):
     """Let the users of ``with_entries``, ``slice_rows`` and ``normalize`` read their operands.
 

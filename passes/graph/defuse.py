@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from xdsl.context import Context
@@ -169,7 +168,6 @@ def erase_unused(module: ModuleOp, primitives: Mapping[str, func.FuncOp]) -> Non
 
 
 @Exactness.EXACT
-@dataclass(frozen=True)
 class GraphDefusePass(ModulePass):
     """Inline primitive functions into their callers.
 

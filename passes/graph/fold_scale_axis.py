@@ -351,7 +351,6 @@ def _decide(ctx: Context, op: GraphOp, what: str) -> None:
     decide(ctx, op, what, _CONSTANTS)
 
 
-@dataclass(frozen=True)
 class GraphFoldScaleAxisPass(ModulePass):
     """Fold a constant scale along an axis into the weights of an adjacent product.
 

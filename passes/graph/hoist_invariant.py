@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -94,7 +92,6 @@ class _Hoisting:
 
 
 @Exactness.EXACT
-@dataclass(frozen=True)
 class GraphHoistInvariantPass(ModulePass):
     """Compute what does not change in a loop before it.
 

@@ -242,7 +242,6 @@ def _dims(op: GraphOp) -> list[list[str]] | None:
     ]
 
 
-@dataclass(frozen=True)
 class GraphLegalizePass(ModulePass):
     """Replace operators by forms that suit the target better, or by the user's kernels.
 

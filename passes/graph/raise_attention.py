@@ -182,7 +182,6 @@ def _fits(product: graph.MatmulOp, result: graph.MatmulOp) -> bool:
 
 
 @Exactness.SPECIAL
-@dataclass(frozen=True)
 class GraphRaiseAttentionPass(ModulePass):
     """Raise products around a softmax to attention.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
@@ -243,7 +242,6 @@ _RULES = (
 )
 
 
-@dataclass(frozen=True)
 class GraphRaiseQuantizedPass(ModulePass):
     """Compute products of quantised tensors in integers.
 

@@ -8,8 +8,6 @@ permission to round once instead of twice, the number of uses of a value, or val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -22,7 +20,6 @@ from .rules.permission import permitted
 from .rules.recorded import recorded
 
 
-@dataclass(frozen=True)
 class GraphSimplifyPass(ModulePass):
     """Simplify by identities over several operators and by cheaper operators.
 

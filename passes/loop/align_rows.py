@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from xdsl.context import Context
@@ -105,7 +104,6 @@ def _is_gathered(buffer: SSAValue) -> bool:
     return any(loop is None or loop.over_entries for loop in loops)
 
 
-@dataclass(frozen=True)
 class LoopAlignRowsPass(ModulePass):
     """Align gathered rows to as few cache lines as possible.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
@@ -85,7 +83,6 @@ def _outermost(function: Operation) -> list[rt.ParallelTilesOp]:
     return [op for op in regions if not any(op is not r and r.is_ancestor(op) for r in regions)]
 
 
-@dataclass(frozen=True)
 class RtOutlineTilesPass(ModulePass):
     """Turn the body of each parallel region into a private function of its tile and captures.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import func, llvm, memref
@@ -50,7 +48,6 @@ def _instrument(function: func.FuncOp, key: str, slot: int) -> None:
     Rewriter.insert_op(rt.RecordOp(start, times, len(timed)), InsertPoint.before(last))
 
 
-@dataclass(frozen=True)
 class RtProfilePass(ModulePass):
     """Time each call, check and copy of the public function; times go to a table of constants.
 

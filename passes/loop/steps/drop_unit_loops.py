@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -74,7 +72,6 @@ def _inlined(substitution: Substitution, loop: ForOp, count: int) -> Operation |
     return first
 
 
-@dataclass(frozen=True)
 class LoopDropUnitLoopsPass(ModulePass):
     """Remove loops that run at most once.
 
