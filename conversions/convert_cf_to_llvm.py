@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from ..core.building.creation import created
 from ..core.pipelines.budgets import EXACT
 from .to_llvm.lowering import Lowering, LoweringTable, lower_module
 from .to_llvm.types import numbers_attr
@@ -25,7 +26,7 @@ def _flat(low: Lowering, values: Sequence[SSAValue]) -> list[SSAValue]:
 @CF.on(cf.BranchOp)
 def lower_br(op: Operation, low: Lowering) -> None:
     operands = _flat(low, op.operands)
-    low.perform(llvm.BrOp.create(operands=operands, successors=op.successors))
+    low.perform(created(llvm.BrOp, operands, successors=op.successors))
 
 
 @CF.on(cf.ConditionalBranchOp)
@@ -50,10 +51,11 @@ def conditional_branch(
 ) -> llvm.CondBrOp:
     """`llvm.cond_br`, without the cost of its constructor."""
     sizes = [1, len(then_operands), len(else_operands)]
-    return llvm.CondBrOp.create(
-        operands=[condition, *then_operands, *else_operands],
-        successors=[then_block, else_block],
+    return created(
+        llvm.CondBrOp,
+        [condition, *then_operands, *else_operands],
         properties={"operandSegmentSizes": numbers_attr(*sizes)},
+        successors=[then_block, else_block],
     )
 
 

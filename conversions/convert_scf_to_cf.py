@@ -129,7 +129,7 @@ def _added(
 
 
 def _branch(block: Block, source: Operation, to: Block, values: Sequence[SSAValue] = ()) -> None:
-    branch = cf.BranchOp.create(operands=values, successors=[to], location=source.location)
+    branch = created(cf.BranchOp, values, location=source.location, successors=[to])
     block.add_op(branch)
 
 
@@ -142,11 +142,12 @@ def _choose(
     values: Sequence[SSAValue] = (),
 ) -> None:
     """A branch to one of two blocks with the same values."""
-    branch = cf.ConditionalBranchOp.create(
-        operands=[condition, *values, *values],
-        successors=[then, other],
+    branch = created(
+        cf.ConditionalBranchOp,
+        [condition, *values, *values],
         properties={"operandSegmentSizes": numbers_attr(1, len(values), len(values))},
         location=source.location,
+        successors=[then, other],
     )
     block.add_op(branch)
 

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...core.algebra.polynomials import Polynomial
 from ...core.building.arithmetic import multiplied
+from ...core.building.creation import created
 from ...core.ir.typed import memref_type
 from ...dialects.upstream import ops as upstream
 from .lowering import Lowering
@@ -126,7 +127,7 @@ def store(low: Lowering, value: SSAValue, buffer: SSAValue, indices: Sequence[SS
     """Store a value to a buffer."""
     operands = [to_memory(low, low.value(value)), element_address(low, buffer, indices)]
     properties = _access(low, value.type)
-    low.perform(llvm.StoreOp.create(operands=operands, properties=properties))
+    low.perform(created(llvm.StoreOp, operands, properties=properties))
 
 
 def store_lane(
@@ -137,7 +138,7 @@ def store_lane(
     scalar = low.emit(upstream.ExtractElementOp, (value, low.integer(lane)), kept)
     place = neighbour(low, address, lane, kept) if lane else address
     properties = _access(low, element)
-    low.perform(llvm.StoreOp.create(operands=[scalar, place], properties=properties))
+    low.perform(created(llvm.StoreOp, [scalar, place], properties=properties))
 
 
 def _access(low: Lowering, type: Attribute) -> dict[str, Attribute]:

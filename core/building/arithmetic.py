@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineExpr
 
 from ..algebra.polynomials import AtomT, Monomial, Polynomial
 from ..ir.typed import float_type
+from .creation import created
 
 INDEX = IndexType()
 
@@ -28,11 +29,13 @@ _INDEX_OPS: Mapping[AffineBinaryOpKind, Callable[[SSAValue, SSAValue], Operation
 def constant(value: float | int | bool, type: Attribute) -> arith.ConstantOp:
     """A scalar constant of an integer, index or float type: infinite if it is beyond a float's."""
     if isinstance(type, IntegerType | IndexType):
-        return arith.ConstantOp(IntegerAttr(int(value), type))
-    try:
-        return arith.ConstantOp(FloatAttr(float(value), float_type(type)))
-    except OverflowError:
-        return arith.ConstantOp(FloatAttr(math.copysign(math.inf, value), float_type(type)))
+        attribute = IntegerAttr(int(value), type)
+    else:
+        try:
+            attribute = FloatAttr(float(value), float_type(type))
+        except OverflowError:
+            attribute = FloatAttr(math.copysign(math.inf, value), float_type(type))
+    return created(arith.ConstantOp, (), [type], {"value": attribute})
 
 
 def computed(

@@ -32,10 +32,13 @@ def created(
     attributes: Mapping[str, Attribute] = {},
     location: LocationAttr = UNKNOWN_LOC,
     regions: Sequence[Region] = (),
+    successors: Sequence[Block] = (),
 ) -> OpT:
     """What `kind.create` returns for these arguments."""
     op = kind.__new__(kind)
     initialize(op, operands, results, properties, attributes, location, regions)
+    if successors:
+        op.successors = successors
     return op
 
 
@@ -89,9 +92,16 @@ def _copied(
             free.add(operand)
         operands.append(new or operand)
     types = [result.type for result in op.results]
-    made = created(type(op), operands, types, op.properties, op.attributes, op.location)
-    if op._successors:
-        made.successors = [blocks.get(block, block) for block in op._successors]
+    successors = [blocks.get(block, block) for block in op._successors]
+    made = created(
+        type(op),
+        operands,
+        types,
+        op.properties,
+        op.attributes,
+        op.location,
+        successors=successors,
+    )
     _map(op.results, made.results, values)
     for region in op.regions:
         copies = {block: Block(arg_types=block.arg_types) for block in region.blocks}

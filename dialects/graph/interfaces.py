@@ -8,6 +8,7 @@ list no operator, so that an operator of a plug-in gets all of them.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, SymbolRefAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, traits_def
+from xdsl.irdl import IRDLOperation, VariadicDef, traits_def
 from xdsl.rewriter import Rewriter
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import DiagnosticException, VerifyException
 
 from ...core.algebra.dims import Dim, Shape, product
 from ...core.bounded_cache import bounded_cache
+from ...core.building.creation import initialize
 from ...core.dtypes import dtype_of, element_type_of
 from ...core.errors import StepwellError, UnsupportedError, explain
 from ...core.ir.provenance import origin
@@ -121,11 +123,15 @@ class GraphOp(IRDLOperation, ABC):
         Raises:
             VerifyException: if the operands do not fit together; they are then not used.
         """
-        placeholder = result_type or _DENSE
-        count = len(self.get_irdl_definition().results)
-        super().__init__(
-            operands=operands, properties=properties, result_types=[placeholder] * count
-        )
+        given = properties or {}
+        types = [result_type or _DENSE] * len(self.get_irdl_definition().results)
+        values = [operand for operand in operands if isinstance(operand, SSAValue)]
+        if len(values) == len(operands) == _number_of_operands(type(self)):
+            # The general constructor is slow, and most operators need none of it.
+            present = {name: data for name, data in given.items() if data is not None}
+            initialize(self, values, types, present)
+        else:
+            super().__init__(operands=operands, properties=given, result_types=types)
         if result_type is None:
             try:
                 set_result_types(self, self.infer_types())
@@ -253,6 +259,16 @@ def encodings_of(op: GraphOp) -> list[Attribute]:
     if isinstance(op, SparseResultInterface):
         return op.infer_encodings()
     return [_DENSE] * len(op.results)
+
+
+@functools.cache
+def _number_of_operands(kind: type[GraphOp]) -> int | None:
+    """How many values an operator takes; None if some may be absent, or it has regions."""
+    definition = kind.get_irdl_definition()
+    operands = definition.operands
+    if definition.regions or any(isinstance(operand, VariadicDef) for _, operand in operands):
+        return None
+    return len(operands)
 
 
 def set_result_types(op: Operation, types: Sequence[Attribute]) -> None:

@@ -11,6 +11,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, 
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from ...core.building.creation import initialize
 from ...core.ir.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX, parse_applied_map, print_applied_map
@@ -46,7 +47,7 @@ class PrefetchOp(IRDLOperation):
     map = prop_def(AffineMapAttr)
 
     def __init__(self, buffer: SSAValue, map: AffineMap, indices: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[buffer, indices], properties={"map": AffineMapAttr(map)})
+        initialize(self, [buffer, *indices], properties={"map": AffineMapAttr(map)})
 
     def verify_(self) -> None:
         rank, map = memref_type(self.buffer).get_num_dims(), self.map.data

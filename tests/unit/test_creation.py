@@ -7,7 +7,7 @@ import inspect
 from importlib import metadata
 
 import pytest
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, cf, func
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.core import IRWithUses, Use
@@ -89,6 +89,13 @@ def test_regions_belong_to_an_operation_that_is_initialized() -> None:
     initialize(op, [], regions=[region])
     assert op.regions == (region,)
     assert region.parent is op
+
+
+def test_successors_of_an_operation_that_is_created_are_used_by_it() -> None:
+    block = Block()
+    branch = created(cf.BranchOp, (), successors=[block])
+    assert tuple(branch.successors) == (block,)
+    assert [use.operation for use in block.uses] == [branch]
 
 
 FUNCTIONS = """
