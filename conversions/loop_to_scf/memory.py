@@ -21,6 +21,7 @@ from ...core.algebra.expressions import ZERO, Affine
 from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
+from ...dialects.loop.vectors import BRANCH
 from ...dialects.upstream import ops as upstream
 from .accesses import BlockAccess
 from .blocks import VectorBlock
@@ -106,7 +107,7 @@ def _access(
         state.buffers.written.add(buffer)
     dims = [state.form(value) for value in op.indices]
     try:
-        return BlockAccess(state.buffers, buffer, op.map.data, dims, layout, limits or {})
+        return BlockAccess(state.buffers, buffer, op.map.data, dims, layout, {**(limits or {})})
     except DivisorError as error:
         refuse(op, str(error))
 
@@ -135,14 +136,29 @@ def _load(op: loop.LoadOp, state: State) -> None:
 def _store(op: loop.StoreOp, state: State) -> None:
     """Store a scalar or a block; an accumulating store loads, joins and stores."""
     state.load_pending(op.buffer)
-    access = _access(op, state, op.value.type, _limits(op, state))
-    value = state.values[op.value]
+    limits, value = _limits(op, state), state.values[op.value]
+    access = _access(op, state, op.value.type, limits)
     if isinstance(value, VectorBlock):
-        store_block(access, value, op.accumulates)
+        *rows, lanes = value.layout.shape
+        valid = limits.pop(len(rows), None) if BRANCH in op.attributes else None
+        if valid is None or not _may_be(state, valid, lanes):
+            store_block(access, value, op.accumulates)
+            return
+        emit, whole = state.emitter, _access(op, state, op.value.type, limits)
+        for predicate, part in (("sge", whole), ("slt", access)):
+            condition = emit.compare(predicate, state.indices.value(valid), emit.index(lanes))
+            with emit.guarded(condition):
+                store_block(part, value, op.accumulates, certain=False)
         return
     scalar, place = state.scalar(op.value), access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
     BlockStore(scalar, place, operands, 1).emit(access, True, op.accumulates)
+
+
+def _may_be(state: State, index: Affine, number: int) -> bool:
+    """Whether an index may be as large as a number."""
+    most = state.indices.ranges.of(index)[1]
+    return most is None or most >= number
 
 
 @MEMORY.on(loop.PrefetchOp)

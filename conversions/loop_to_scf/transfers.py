@@ -205,8 +205,14 @@ class BlockStore:
         return emit.emit(kind, self.operands, [type]).results[0]
 
 
-def store_block(access: BlockAccess, value: VectorBlock, combine: Combine | None) -> None:
-    """Store a block row by row, each under the conditions of its limits."""
+def store_block(
+    access: BlockAccess, value: VectorBlock, combine: Combine | None, certain: bool = True
+) -> None:
+    """Store a block row by row, each under the conditions of its limits.
+
+    Args:
+        certain: whether the scope stores unconditionally.
+    """
     emit, layout = access.emitter, value.layout
     for row in layout.rows:
         conditions: list[SSAValue] = []
@@ -220,7 +226,7 @@ def store_block(access: BlockAccess, value: VectorBlock, combine: Combine | None
             writes = list(_writes(access, row, parts))
             if not conditions:
                 for write in writes:
-                    write.emit(access, True, combine)
+                    write.emit(access, certain, combine)
                 continue
             with emit.guarded(access.all_of(conditions)):
                 for write in writes:

@@ -26,6 +26,8 @@ INTERLEAVE = "loop.interleave"
 """The attribute of an operation with the number of machine vectors of a row that it interleaves."""
 INTRINSICS = "loop.intrinsics"
 """The attribute of an instruction with LLVM's names of it, by the number of lanes of the result."""
+BRANCH = "loop.branch"
+"""The attribute of a store that uses a mask only where some of its lanes are not valid."""
 
 Shape = tuple[int, ...]
 Row = tuple[int, ...]

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     StringAttr,
+    UnitAttr,
     VectorType,
     i64,
 )
@@ -38,6 +39,7 @@ from ...dialects.loop.ops import (
     block_shape,
 )
 from ...dialects.loop.vectors import (
+    BRANCH,
     INTERLEAVE,
     INTRINSICS,
     VECTORS,
@@ -89,6 +91,8 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     for op in ops:
         if isinstance(op, InstructionOp):
             _choose_forms(op, cuts, target)
+        elif isinstance(op, StoreOp):
+            _choose_branch(op, masks)
     # Half of the registers are left for the computation in the loops.
     vectors = Vectors(target.vector_registers // 2, tuple(cuts.values()), tuple(merged))
     kernel.attributes[VECTORS] = VectorsAttr(vectors)
@@ -171,6 +175,13 @@ def _choose_forms(op: InstructionOp, cuts: dict[int, RowCut], target: Target) ->
     op.attributes[INTRINSICS] = DictionaryAttr(found)
 
 
+def _choose_branch(op: StoreOp, masks: bool) -> None:
+    """Note whether a store branches around its masks, if the machine has none for every type."""
+    op.attributes.pop(BRANCH, None)
+    if not masks and len(block_shape(op.value.type)) - 1 in op.limited.get_values():
+        op.attributes[BRANCH] = UnitAttr()
+
+
 def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
     """Note how many vectors of a row a function interleaves, if several."""
     op.attributes.pop(INTERLEAVE, None)
@@ -221,8 +232,8 @@ class LoopLegalizeVectorsPass(ModulePass):
     Requires: vectors of one axis or more.
     Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know
     about the machine: the chunks of each row, LLVM's names of instructions, how many machine
-    vectors of a row an expensive function interleaves, and how many loads may be hoisted out of
-    their loops.
+    vectors of a row an expensive function interleaves, which stores branch around their masks, and
+    how many loads may be hoisted out of their loops.
     """
 
     name = "loop-legalize-vectors"

@@ -113,3 +113,17 @@ loop.kernel @instruction(%x: memref<2xi16>, %w: memref<48xi16>) -> (%y: memref<2
   %p = loop.instruction "vpmaddwd"(%a, %b) : (vector<2xi16>, vector<48xi16>) -> vector<24xi32>
   loop.store %p, %y ()[s0] -> (s0)() : vector<24xi32>, memref<24xi32>
 }
+
+// A store of limited lanes branches around its masks, unless the machine has them for every type.
+
+// CHECK-LABEL: loop.kernel @limited
+// CHECK:         loop.store %{{.*}} valid(0 : %m) : vector<16xf32>, memref<?xf32>
+// V3-LABEL:    loop.kernel @limited
+// V3:            loop.store %{{.*}} valid(0 : %m) {loop.branch} : vector<16xf32>, memref<?xf32>
+// V3:            loop.store %{{.*}} valid(0 : %m) : vector<2x16xf32>, memref<?x16xf32>
+loop.kernel @limited(%x: memref<16xf32>, %z: memref<2x16xf32>, %m: index) -> (%y: memref<?xf32>, %w: memref<?x16xf32>) {
+  %v = loop.load %x ()[s0] -> (s0)() : memref<16xf32>, vector<16xf32>
+  loop.store %v, %y ()[s0] -> (s0)() valid(0 : %m) : vector<16xf32>, memref<?xf32>
+  %u = loop.load %z ()[s0, s1] -> (s0, s1)() : memref<2x16xf32>, vector<2x16xf32>
+  loop.store %u, %w ()[s0, s1] -> (s0, s1)() valid(0 : %m) : vector<2x16xf32>, memref<?x16xf32>
+}
