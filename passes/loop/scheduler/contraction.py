@@ -60,7 +60,7 @@ from .panels import (
 )
 from .register_tile import RegisterTile, choose_tile, partial_sums
 from .schedule import Schedule
-from .work import PANELS, parallel_panels, parallel_rows, work_of
+from .work import PANELS, ContractionWork, parallel_panels, parallel_rows, work_of
 
 COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
@@ -180,13 +180,18 @@ def tuned_tile(
     columns: int | None,
     apart: int | None,
     sums: int = 1,
+    odd: bool = False,
 ) -> RegisterTile:
     """The register tile with the choices of tuning, and no more rows than there are."""
-    knobs, tile = schedule.knobs, choose_tile(schedule.target, lanes, rows, columns, apart, sums)
+    knobs = schedule.knobs
+    tile = choose_tile(schedule.target, lanes, rows, columns, apart, sums, odd)
     height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
         height = min(height, max(1, rows))
-    return replace(tile, rows=height, vectors=knobs.vectors or tile.vectors)
+    if knobs.vectors is not None:
+        columns = knobs.vectors * tile.lanes
+        tile = replace(tile, vectors=knobs.vectors, columns=columns, last=0)
+    return replace(tile, rows=height)
 
 
 def bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
@@ -221,13 +226,15 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
     rows = schedule.extent(roles.row) if roles.row is not None else 1
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
-    tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums)
+    odd = roles.row is not None and not roles.outer and roles.instruction is None
+    odd = odd and schedule.knobs.panels != "inside"
+    tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd)
     in_a_row = (roles.lane, *roles.reductions)
     work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
-    panels_outside = not _are_kept(schedule, roles, columns, rows)
-    panels_outside = _order_panels(schedule, roles, panels, count, panels_outside)
+    outside = bool(tile.last) or not _are_kept(schedule, roles, columns, rows)
+    outside = _order_panels(schedule, roles, panels, None if tile.last else count, outside)
     axes = [panels.inner]
     if roles.instruction is not None:
         steps = schedule.split(roles.reductions[-1], depth_of(roles.instruction))
@@ -238,23 +245,75 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
         roles = replace(roles, reductions=(halves.outer, halves.inner))
         axes.insert(0, halves.inner)
     pack_panels(schedule, roles, panels.outer, panels.inner)
-    if count == 1 and rows is None and not panels_outside and not work.has_unit:
+    if count == 1 and rows is None and not outside and not work.has_unit:
         # A single panel needs no loop in any of the nests for the cases of rows.
         schedule.drop_unit_loops()
-    panel, parallel, streams = panels.outer, None, list[int]()
-    if panels_outside:
+    of_all = f"register tile of {tile.rows} x {tile.columns}"
+    if tile.last and columns is not None:
+        last = tuned_tile(schedule, lanes, rows, tile.last, apart, roles.sums, True)
+        of_row = work.of_row * tile.last // columns
+        peeled = _peel(schedule, roles, panels, last)
+        _schedule_panels(schedule, *peeled, last, replace(work, of_row=of_row), True)
+        of_all += f" and {last.rows} x {last.columns}"
+    _schedule_panels(schedule, roles, panels.outer, axes, tile, work, outside)
+    return f"{of_all}, {roles.sums} at once" if roles.sums > 1 else of_all
+
+
+def _peel(
+    schedule: Schedule, roles: Roles, panels: Parts, tile: RegisterTile
+) -> tuple[Roles, str, Sequence[str]]:
+    """Give the last panel a nest of its own; return its roles, its loop and that over its lanes."""
+    names = _names_in(schedule, panels.outer)
+    _, last = schedule.split_border(panels.outer, 0, 1)
+    new = dict(zip(names, _names_in(schedule, last), strict=True))
+    of_panel = schedule.split(new[panels.inner], tile.columns, "mask")
+    row = None if roles.row is None else new[roles.row]
+    schedule.reorder(*(name for name in (last, of_panel.outer, row, of_panel.inner) if name))
+    roles = replace(
+        roles,
+        row=row,
+        reductions=tuple(new[name] for name in roles.reductions),
+        group=new.get(roles.group, ""),
+    )
+    return roles, last, [of_panel.inner]
+
+
+def _names_in(schedule: Schedule, name: str) -> list[str]:
+    """The names of the loops in a loop."""
+    return [loop.loop_name.data for loop in loops_in(schedule.loop(name).body.block)]
+
+
+def _schedule_panels(
+    schedule: Schedule,
+    roles: Roles,
+    panel: str,
+    axes: Sequence[str],
+    tile: RegisterTile,
+    work: ContractionWork,
+    outside: bool,
+) -> None:
+    """Give the nest of some panels its register tile, prefetches and threads.
+
+    Args:
+        panel: the loop over panels.
+        axes: the loops that become lanes.
+        outside: whether it is around that over rows.
+    """
+    rows = schedule.extent(roles.row) if roles.row is not None else 1
+    parallel, streams, count = None, list[int](), schedule.extent(panel)
+    if outside:
         streams = streamed(schedule, roles.packed, 1 if rows is None else rows // tile.rows)
-    if panels_outside and not work.is_small:
-        nest_outside = [*roles.outer, panel]
-        panel, parallel = parallel_panels(schedule, nest_outside, work, count if streams else None)
+    if outside and not work.is_small and (count is None or count >= PANELS):
+        nest = [*roles.outer, panel]
+        panel, parallel = parallel_panels(schedule, nest, work, count if streams else None)
     cut = _make_tile(schedule, roles, panel, axes, tile)
-    if panels_outside:
+    if outside:
         copy_panels(schedule, panel, roles.reductions[-1], tile.columns)
     _prefetch(schedule, roles, cut, streams)
     order = "any"
-    if panels_outside and not streams and rows is not None and rows > tile.rows:
+    if outside and not streams and rows is not None and rows > tile.rows:
         prefetch_next_panels(schedule, cut.reductions, roles.packed)
-    elif panels_outside and not streams and (parts := partly_kept(schedule, roles.packed)):
+    elif outside and not streams and (parts := partly_kept(schedule, roles.packed)):
         order = "alternating"
         if rows is not None:
             prefetch_panels(schedule, cut.reductions, parts)
@@ -266,8 +325,6 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
             parallel = parallel_rows(schedule, roles.outer, cut.tiles, work, tile)
         if schedule.may_parallelise(parallel):
             schedule.tiles(parallel, order)
-    several = f", {roles.sums} at once" if roles.sums > 1 else ""
-    return f"register tile of {tile.rows} x {tile.columns}{several}"
 
 
 def _roles_in(schedule: Schedule, nest: str) -> Roles | None:

@@ -17,6 +17,8 @@ rows stay in registers: MR * NV * S + MR + NV.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ....core.target import Target
@@ -34,23 +36,28 @@ WELL_USED = 6
 """Tiles of fewer rows read panels faster than a second-level cache delivers them."""
 ROWS_OF_ANY = 8
 """Rows of a tile if their number is unknown: each vector of a panel is used this many times."""
+NARROW = 2
+"""Vectors of half the width per cycle where 512-bit units take two cycles for whole ones."""
+LOAD = 0.55
+"""The cycles of a load beside those of others: two per cycle are never reached for long."""
+PEELED = 24
+"""A last panel of its own saves at least this fraction (1/n): it doubles the code."""
 
 
 @dataclass(frozen=True)
 class RegisterTile:
-    """A register tile of `rows` x `vectors` * `lanes` for each of `sums`."""
+    """A register tile of `rows` x `columns`, in `vectors`, for each of `sums`."""
 
     rows: int
     vectors: int
     lanes: int
+    columns: int
+    """The columns of the tile, and of a panel."""
     most: int
     """The rows of the largest tile that does not spill."""
     sums: int = 1
-
-    @property
-    def columns(self) -> int:
-        """The columns of the tile, and of a panel."""
-        return self.vectors * self.lanes
+    last: int = 0
+    """The columns of a last panel that has a tile of its own, 0 if there is none."""
 
     @property
     def in_a_row(self) -> int:
@@ -65,13 +72,15 @@ def choose_tile(
     columns: int | None,
     apart: int | None = None,
     sums: int = 1,
+    odd: bool = False,
 ) -> RegisterTile:
     """The register tile for M rows and N columns, None where they are unknown.
 
-    NV leaves the smallest part of the last panel empty, MR the smallest part of the last tile;
-    among equals NV is 2 and MR as large as it can be by the rules above. Rather than tiles of fewer
-    than `WELL_USED` rows there are as few tiles as possible. Where the number of rows is unknown MR
-    is `ROWS_OF_ANY`, or more where those would be too few accumulators.
+    NV takes the fewest cycles, or for few rows leaves the smallest part of the last panel empty; MR
+    leaves the smallest part of the last tile empty. Among equals NV is 2 and MR as large as it can
+    be by the rules above. Rather than tiles of fewer than `WELL_USED` rows there are as few tiles
+    as possible. Where the number of rows is unknown MR is `ROWS_OF_ANY`, or more where those would
+    be too few accumulators.
 
     Args:
         target: the machine.
@@ -80,20 +89,33 @@ def choose_tile(
         columns: N.
         apart: the distance in bytes between rows of the first operand, if known.
         sums: how many sums are computed at once.
+        odd: whether a panel may end within a vector, and the last one have a tile of its own.
     """
     registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
         lanes = power_of_two_from(columns)
     fewest = FEWEST_ROWS if rows is None else max(1, min(rows, FEWEST_ROWS))
     choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n * sums) >= fewest] or [1]
-    vectors = choices[0]
-    if columns is not None:
-        vectors = min(choices, key=lambda n: -(-columns // (n * lanes)) * n * lanes)
-    in_a_row = vectors * sums
     addresses = target.general_registers - OTHER_ADDRESSES
-    most = max(1, min(addresses, _most_rows(registers, vectors, sums)))
+    heights = {n: max(1, min(addresses, _most_rows(registers, n, sums))) for n in choices}
+    vectors, last = choices[0], 0
+    if columns is not None and rows is not None and rows < WELL_USED:
+        # Reading the panels takes longest.
+        vectors = min(choices, key=lambda n: -columns % (n * lanes))
+    elif columns is not None:
+        vectors, last = _cut(target, lanes, columns, heights, odd)
+    width, in_a_row, most = vectors * lanes, vectors * sums, heights[vectors]
+    if odd and columns is not None and columns < width and _is_narrower(target, columns, lanes):
+        # Splats of two widths are loaded ahead, those of all rows.
+        width, most = columns, min(most, (registers - vectors) // (in_a_row + 1))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
+    best = _rows_of_tile(target, rows, most, in_a_row)
+    return RegisterTile(best, vectors, lanes, width, most, sums, last)
+
+
+def _rows_of_tile(target: Target, rows: int | None, most: int, in_a_row: int) -> int:
+    """MR of a tile with so many accumulators in a row, `most` if they all fit."""
     wanted = target.in_flight * 3 // 2
     if rows is None:
         few = min(ROWS_OF_ANY, most)
@@ -102,14 +124,51 @@ def choose_tile(
             for m in range(few, most)
             if m * in_a_row * partial_sums(target, m * in_a_row) >= wanted
         )
-        return RegisterTile(next(enough, most), vectors, lanes, most, sums)
+        return next(enough, most)
     if rows <= most:
-        return RegisterTile(max(1, rows), vectors, lanes, most, sums)
+        return max(1, rows)
     least = min(most, -(-wanted // in_a_row))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
-    if best < WELL_USED:
-        best = max(least, -(-rows // -(-rows // most)))
-    return RegisterTile(best, vectors, lanes, most, sums)
+    return best if best >= WELL_USED else max(least, -(-rows // -(-rows // most)))
+
+
+def _cut(
+    target: Target, lanes: int, columns: int, heights: Mapping[int, int], odd: bool
+) -> tuple[int, int]:
+    """The vectors of a panel and the columns of a last one with a tile of its own, 0 for none.
+
+    Args:
+        heights: the rows of a tile by the vectors in a row of it.
+    """
+
+    def cycles(columns: int) -> float:
+        """Those of a row of a tile for each step of the sum: of its fmas, or of its loads."""
+        whole, rest = divmod(columns, lanes)
+        vectors = whole + (rest > 0)
+        fmas = vectors / target.fma_per_cycle
+        if odd and _is_narrower(target, columns, lanes):
+            fmas = whole / target.fma_per_cycle + 1 / NARROW
+        return max(fmas, LOAD * (1 + vectors / heights[vectors]))
+
+    of_all: dict[int, float] = {}
+    of_peeled: dict[int, float] = {}
+    for n in heights:
+        whole, rest = divmod(columns, n * lanes)
+        panel, last = cycles(n * lanes), cycles(rest) if rest else 0.0
+        of_all[n] = (whole + (rest > 0)) * panel if whole else last
+        if odd and whole and rest:
+            of_peeled[n] = whole * panel + last
+    best = min(of_all, key=lambda n: (of_all[n], -columns % (n * lanes)))
+    peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
+    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1):
+        return peeled, columns % (peeled * lanes)
+    return best, 0
+
+
+def _is_narrower(target: Target, columns: int, lanes: int) -> bool:
+    """Whether a last vector of half the width makes a panel faster."""
+    slow = target.vector_bits >= 512 and target.fma_per_cycle < NARROW
+    return slow and 0 < columns % lanes <= lanes // 2
 
 
 def partial_sums(target: Target, accumulators: int) -> int:

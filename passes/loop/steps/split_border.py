@@ -26,7 +26,7 @@ loop.kernel @shift(%x: memref<8xf32>) -> (%y: memref<8xf32>)
     attributes {loop.schedule = "split_border(i, 1, 0)"} {
   %zero = arith.constant 0.0 : f32
   loop.for "ib" %ib to 1 {
-    loop.store %zero, %y (d0) -> (d0)(%ib) : f32, memref<8xf32>
+    loop.store %zero, %y () -> (0)() : f32, memref<8xf32>
   }
   loop.for "i" %i to 7 {
     %v = loop.load %x (d0) -> (d0)(%i) : memref<8xf32>, f32
@@ -49,7 +49,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from ....core.algebra.affine import minus, normalized, value_of, variable
+from ....core.algebra.affine import minus, normalized, polynomial, value_of, variable
 from ....core.algebra.expressions import greatest, least
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
@@ -131,9 +131,19 @@ class _SplitBorder(RangedRebuild):
         for suffix, start, count in self.parts():
             self.suffix = free_suffix(suffix, copied, self.taken) if suffix else ""
             with self.loop(self.name(op.loop_name.data), [count], op.kind.data, op) as variable:
-                self.bind(op.variable, normalized(variable + start))
+                once = value_of(count) == 1
+                self.bind(op.variable, start if once else normalized(variable + start))
                 self.visit_body(op.body.block)
         self.suffix = ""
+
+    def bound(self, loop: ForOp) -> list[AffineExpr]:
+        """The bounds of an old loop, without those that are never the smallest."""
+        found = super().bound(loop)
+        for expr in [*found]:
+            others = [polynomial(other) for other in found if other is not expr]
+            if any(self.is_below_0(other - polynomial(expr) - 1) for other in others):
+                found.remove(expr)
+        return found
 
     def parts(self) -> Iterator[tuple[str, AffineExpr, AffineExpr]]:
         """The suffix of each part, its first iteration, and its number of iterations."""

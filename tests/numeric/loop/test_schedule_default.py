@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -138,13 +139,44 @@ def test_large_weights_are_asked_for_whatever_the_batch(
 
 
 @pytest.mark.parametrize(
+    ("machine", "n", "widths"),
+    [
+        ("x86-64-v3", 40, [24, 16]),
+        ("x86-64-v3", 33, [24, 16]),
+        ("x86-64-v3", 56, [16, 8]),
+        ("x86-64-v3", 47, [16]),  # six vectors are three panels of two
+        ("x86-64-v3", 200, [16]),  # one vector less is not worth another tile
+        ("znver4", 40, [40]),  # a vector of half the width takes half the time
+        ("znver4", 41, [48]),
+        ("znver4", 100, [64, 36]),
+        ("znver5", 40, [48]),
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_panels_of_odd_widths(
+    kernels, normal, same_before_and_after, machine, n, widths, known
+) -> None:
+    reasons: list[str] = []
+
+    def schedule(kernel: KernelOp) -> KernelOp:
+        kernel.detach()
+        made, found = schedule_kernel(kernel, named(machine))
+        reasons.extend(found)
+        return made.kernel
+
+    inputs = [normal(19, 3), normal(n, 3), normal(n), normal(19, n)]
+    same_before_and_after(kernels.dense(19 if known else None, n, 3), inputs, schedule)
+    assert [int(width) for width in re.findall(r"x (\d+)", reasons[0])] == widths
+
+
+@pytest.mark.parametrize(
     ("rows", "n", "k", "threads", "inside"),
     [
-        (None, 200, 9, 1, True),  # any number of rows: each is read once, and the panels are kept
-        (None, 200, 9, 2, False),  # two threads may have nothing but panels to divide
-        (None, 200, 1200, 1, False),  # the second-level cache does not keep the panels
-        (40_000, 200, 9, 2, True),
-        (20, 200, 9, 1, False),  # it keeps the rows
+        (None, 192, 9, 1, True),  # any number of rows: each is read once, and the panels are kept
+        (None, 192, 9, 2, False),  # two threads may have nothing but panels to divide
+        (None, 192, 1192, 1, False),  # the second-level cache does not keep the panels
+        (40_000, 192, 9, 2, True),
+        (20, 192, 9, 1, False),  # it keeps the rows
     ],
 )
 def test_which_operand_is_read_once(
