@@ -38,13 +38,13 @@ def test_sums_by_softmax(widths: tuple[int, ...], all_tests: bool) -> None:
     run(attended, cases, all_tests)
 
 
-def attention(heads: int, width: int, threads: int) -> sw.Executable:
+def attention(heads: int, width: int, threads: int, target: str = "host") -> sw.Executable:
     b = sw.Builder("main")
     values: list[Any] = [b.input("a", sw.SparseSpec(("n", "m"), "f32"))]
     values += [b.input("x", ("m", heads, width)), b.input("s", ("m", heads))]
     values.append(b.input("t", ("n", heads)))
     b.output(attended(b, *values), name="y")
-    return sw.compile(b.module(), threads=threads)
+    return sw.compile(b.module(), threads=threads, target=target)
 
 
 @pytest.mark.parametrize("threads", harness.cases([1, 2], [2]))
@@ -72,6 +72,26 @@ def test_heads_are_one_block() -> None:
     found = [line for line in text.splitlines() if "math.exp" in line]
     assert len(found) == 1
     assert found[0].endswith("vector<4x1xf32>")
+
+
+@pytest.mark.parametrize(
+    ("heads", "width", "blocks"),
+    [
+        (8, 16, "split(j, 4, tail=even); vectorize(j1, l)"),
+        (5, 24, "split(j, 2, tail=even); vectorize(j1, l); vectorize(j1t, lt)"),
+        (2, 40, "vectorize(l)"),  # a head alone takes more than half of the registers
+    ],
+)
+def test_heads_are_several_blocks(heads: int, width: int, blocks: str) -> None:
+    """Sixteen registers hold eight accumulators beside what an entry is multiplied by."""
+    exe = attention(heads, width, 1, "x86-64-v3")
+    text = exe.ir("scheduled")
+    assert [step for step in blocks.split("; ") if step not in text] == []
+    a = PATTERNS["usual"]
+    x, s, t = floats(9, heads, width), 3 * floats(9, heads), floats(11, heads)
+    scores = np.array([t[i] + s[j] for _, i, j in edges(a)])
+    shares = softmax_by_rows(a, np.where(scores < 0, np.float32(0.2) * scores, scores))[0]
+    near(exe(a, x, s, t), aggregated(a, x, "sum", shares))
 
 
 def test_maxima_of_rows_of_given_scores_are_computed_once() -> None:

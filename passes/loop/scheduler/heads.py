@@ -2,7 +2,8 @@
 
 An entry has a weight for each head, and each head has columns of its own. As one block, the entries
 are visited once for all heads, and what an entry has for each head, such as the exponential of a
-score, is computed for all heads in one vector.
+score, is computed for all heads in one vector. If registers do not hold that many accumulators,
+there is a block for each group of heads.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ def schedule_heads(schedule: Schedule, nest: str) -> str | None:
     heads, size = (schedule.extent(loop.loop_name.data) for loop in (head, lane))
     if heads is None or size is None or min(heads, size) < 2:
         return None
-    vectors = heads * -(-size // lanes_for(schedule.target, lane))
-    if vectors * REGISTERS > schedule.target.vector_registers:
+    vectors = -(-size // lanes_for(schedule.target, lane))
+    most = schedule.target.vector_registers // (REGISTERS * vectors)
+    if most < 2:
         return None
-    whole = {op.loop_name.data: vectors for op in entry_loops(lane)}
-    names = {op.loop_name.data: whole.get(op.loop_name.data, 1) for op in entry_loops(head)}
-    schedule.vectorize(head.loop_name.data, lane.loop_name.data)
-    for name, count in names.items():
-        unroll_entries(schedule, [name], count)
-    return f"{heads} heads of {size} elements are one block"
+    names, sums = [lane.loop_name.data], [op.loop_name.data for op in entry_loops(lane)]
+    names += [op.loop_name.data for op in entry_loops(head)]
+    groups = [(head.loop_name.data, *names)]
+    together = -(-heads // -(-heads // most))
+    if together < heads:
+        groups = schedule.split(head.loop_name.data, together, "even").nests(*names)
+    for rows, lanes, *entries in groups:
+        count = (schedule.extent(rows) or 1) * vectors
+        schedule.vectorize(rows, lanes)
+        for name, entry in zip(names[1:], entries, strict=True):
+            unroll_entries(schedule, [entry], count if name in sums else 1)
+    return f"{together} heads of {size} elements are one block"
