@@ -27,6 +27,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 
 from ..core.dtypes import dtype_of
 from ..core.ir.module import Module
+from ..core.ir.symbols import symbol_of
 from ..dialects.graph.ops import ConstantOp
 from ..dialects.sparse_tensor import is_sparse
 from ..passes.graph.dce import references
@@ -243,9 +244,9 @@ def _unused_symbols(module: Module) -> list[Operation]:
     return [
         op
         for op in module.op.ops
-        if isinstance(symbol := op.properties.get("sym_name"), StringAttr)
+        if (symbol := symbol_of(op)) is not None
         and (op.properties.get("sym_visibility") == private or op.name == "loop.kernel")
-        and symbol.data not in used
+        and symbol not in used
     ]
 
 

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from xdsl.dialects import func, llvm
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..core.errors import InputError, explain
 from ..core.ir.context import CompilerContext, PassHook
 from ..core.ir.printing import Listing
 from ..core.ir.provenance import names
+from ..core.ir.symbols import symbol_of
 from ..dialects.loop.ops import ForOp, KernelOp
 from ..driver.compilation import Compilation
 from ..runtime.fate import MOST, Fate, NodeChange, NodePlace, listed
@@ -125,8 +126,9 @@ def _places(module: ModuleOp, node: str, as_text: bool) -> Iterator[NodePlace]:
         count = sum(not isinstance(op, _FUNCTIONS) for op in function.walk())
         in_full = as_text and len(found) <= MOST
         texts = tuple(map(_text, found)) if in_full else (listed(_kinds(found)),)
-        others = dict.fromkeys(name for op in found for name in names(op) if name != node)
-        yield NodePlace(_symbol(function), texts, len(found), count, tuple(others), _loops(found))
+        others = dict.fromkeys(one for op in found for one in names(op) if one != node)
+        name = symbol_of(function) or function.name
+        yield NodePlace(name, texts, len(found), count, tuple(others), _loops(found))
 
 
 def _loops(ops: Iterable[Operation]) -> tuple[str, ...]:
@@ -146,13 +148,9 @@ def _debug_lines(module: ModuleOp, node: str, listing: Listing) -> Iterator[str]
     from ..backends.llvm.debug import place, scope_name
 
     for function in module.ops:
+        symbol = symbol_of(function) or function.name
         scopes = Counter((scope_name(names(op)), op.location) for op in _of(function, node))
         for (scope, location), count in scopes.items():
             file, line = place(location, listing)
             times = "once" if count == 1 else f"{count} times"
-            yield f'"{scope}", line {line} of {file}, {times} in @{_symbol(function)}'
-
-
-def _symbol(function: Operation) -> str:
-    symbol = function.properties.get("sym_name")
-    return symbol.data if isinstance(symbol, StringAttr) else function.name
+            yield f'"{scope}", line {line} of {file}, {times} in @{symbol}'

@@ -46,6 +46,7 @@ from xdsl.parser import Parser
 from ..core.boundary.signature import Signature
 from ..core.errors import CompileError, explain
 from ..core.ir.public_function import Program, face_of
+from ..core.ir.symbols import symbol_of
 from ..core.ir.walks import operations_in
 from .graph.buffers import buffer_types
 from .graph.signature import COMPUTED, arguments_of, signature_of
@@ -297,8 +298,8 @@ def _entries(function: Operation, name: str) -> list[_Read]:
 
     def wrong(got: Attribute) -> Callable[[], CompileError]:
         def error() -> CompileError:
-            symbol = function.properties.get("sym_name")
-            label = f" @{symbol.data}" if isinstance(symbol, StringAttr) else ""
+            symbol = symbol_of(function)
+            label = "" if symbol is None else f" @{symbol}"
             subject, fact = f"{function.name}{label}", f"wrong {name}"
             return CompileError(explain(subject, fact, expected=_FORMS[name], got=got))
 

@@ -25,6 +25,7 @@ from xdsl.ir import Operation
 
 from ..core.ir.printing import AliasPrinter, CountedLines, aliases_text
 from ..core.ir.provenance import leaves, names_of
+from ..core.ir.symbols import symbol_of
 from .document import Mark
 
 ELIDED = 16
@@ -187,5 +188,4 @@ def _innermost(begun: Iterable[tuple[int, Operation]]) -> Iterator[tuple[int, Op
 
 def symbol(op: Operation) -> str:
     """The name of a function or kernel."""
-    found = op.properties.get("sym_name")
-    return found.data if isinstance(found, StringAttr) else op.name
+    return symbol_of(op) or op.name

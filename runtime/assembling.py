@@ -14,6 +14,7 @@ from ..backends.llvm.boundary.code import ENTRY
 from ..backends.llvm.elf import image_of
 from ..backends.llvm.images import Image, system_function
 from ..core.ir.module import Module
+from ..core.ir.symbols import symbol_of
 from ..core.ir.walks import operations_in
 from ..core.target import Target
 from ..dialects.rt.abi import PARALLEL_TILES
@@ -59,7 +60,7 @@ def _address(name: str) -> int:
 
 def _taken_out(module: ModuleOp, names: Collection[str]) -> Iterator[tuple[str, ModuleOp]]:
     """Take kernels with all that they use out of a module, which then declares them."""
-    functions = {symbol.data: op for op in module.ops if (symbol := _symbol(op)) is not None}
+    functions = {symbol: op for op in module.ops if (symbol := symbol_of(op)) is not None}
     used = {name: _used(functions, name) for name in names}
     for name in names:
         old = functions[name]
@@ -102,8 +103,3 @@ def _used(
                     if other in functions and other not in found and other not in without:
                         found.append(other)
     return found
-
-
-def _symbol(op: Operation) -> StringAttr | None:
-    symbol = op.properties.get("sym_name")
-    return symbol if isinstance(symbol, StringAttr) else None

@@ -25,7 +25,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     ModuleOp,
-    StringAttr,
     UnrealizedConversionCastOp,
     VectorType,
     i1,
@@ -38,6 +37,7 @@ from ...core.building.tables import HandlerTable
 from ...core.ir.context import index_bits_of
 from ...core.ir.control_flow import definitions_first
 from ...core.ir.refusal import refused
+from ...core.ir.symbols import symbol_of
 from ...core.ir.typed import bits, float_type
 from ...core.pipelines.actions import allowed, is_counting
 from .places import Places
@@ -173,8 +173,7 @@ class Lowering(Places):
     def is_declared(self, name: str) -> bool:
         """Whether the module has a function of this name."""
         if self._symbols is None:
-            named = (op.properties.get("sym_name") for op in self.module.ops)
-            self._symbols = {symbol.data for symbol in named if isinstance(symbol, StringAttr)}
+            self._symbols = set(filter(None, map(symbol_of, self.module.ops)))
         return name in self._symbols
 
     def declare(self, name: str, type: llvm.LLVMFunctionType) -> None:

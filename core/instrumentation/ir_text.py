@@ -6,9 +6,10 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 
 from ..ir.printing import module_text
+from ..ir.symbols import symbol_of
 
 _CONTEXT = 3
 """The number of unchanged lines that a diff shows around changed ones."""
@@ -21,8 +22,8 @@ def texts_by_symbol(op: ModuleOp, elide: int | None = None) -> dict[str, str]:
     """
     texts: dict[str, str] = {}
     for number, inner in enumerate(op.ops):
-        symbol = inner.properties.get("sym_name")
-        name = f"@{symbol.data}" if isinstance(symbol, StringAttr) else f"{inner.name} {number}"
+        symbol = symbol_of(inner)
+        name = f"{inner.name} {number}" if symbol is None else f"@{symbol}"
         texts[name] = module_text(inner, elide=elide)
     return texts
 

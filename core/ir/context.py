@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..algebra.dims import Dim
 from ..pipelines.decisions import Decision, RemarkKind
 from ..target import Target
 from .provenance import names, origin, origin_of, places
+from .symbols import symbol_of
 from .weights import WeightStore
 
 if TYPE_CHECKING:
@@ -225,7 +226,5 @@ def count(ctx: Context, what: str, number: int = 1) -> None:
 
 def called(op: Operation) -> str:
     """The name of an operation for users: its symbol, its nodes, or its own name."""
-    symbol = op.properties.get("sym_name")
-    if isinstance(symbol, StringAttr):
-        return f"@{symbol.data}"
-    return origin(op) or op.name
+    symbol = symbol_of(op)
+    return origin(op) or op.name if symbol is None else f"@{symbol}"

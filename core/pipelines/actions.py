@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import FrameType
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 from xdsl.pattern_rewriter import (
     GreedyRewritePatternApplier,
@@ -32,6 +32,7 @@ from xdsl.pattern_rewriter import (
 
 from ..ir.patched import Walk, walking
 from ..ir.provenance import names
+from ..ir.symbols import symbol_of
 
 
 @dataclass(frozen=True)
@@ -225,8 +226,7 @@ def function_of(op: Operation) -> str | None:
     """The name of the function or kernel that contains an operation, or is the operation."""
     found: Operation | None = op
     while found is not None and not isinstance(found, ModuleOp):
-        symbol = found.properties.get("sym_name")
-        if isinstance(symbol, StringAttr):
-            return symbol.data
+        if (symbol := symbol_of(found)) is not None:
+            return symbol
         found = found.parent_op()
     return None

@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ..errors import explain
 from ..ir.context import called
-from ..ir.symbols import find_symbol
+from ..ir.symbols import find_symbol, symbol_of
 from .pass_text import anchored, pass_text
 
 _PUBLIC, _PRIVATE = StringAttr("public"), StringAttr("private")
@@ -70,7 +70,7 @@ class NestedPass(ModulePass):
             self.step.apply(ctx, module)
             # The module has to hold one operation, of the same kind and symbol.
             left = [o for o in module.ops if not any(o is copy for copy in copies)]
-            same = [o for o in left if o.name == op.name and _symbol(o) == _symbol(op)]
+            same = [o for o in left if o.name == op.name and symbol_of(o) == symbol_of(op)]
             beside = [o for o in left if o not in same]
             if beside and same:
                 self._refuse(op, f"the pass puts {called(beside[0])} beside it")
@@ -156,10 +156,6 @@ def _alone(op: Operation, copies: list[Operation]) -> Iterator[ModuleOp]:
             if not any(left is copy for copy in copies):
                 left.detach()
                 block.insert_op_before(left, place)
-                if visibility is not None and _symbol(left) == _symbol(op):
+                if visibility is not None and symbol_of(left) == symbol_of(op):
                     left.properties["sym_visibility"] = visibility
         place.detach()
-
-
-def _symbol(op: Operation) -> Attribute | None:
-    return op.properties.get("sym_name")
