@@ -163,6 +163,12 @@ def _counted(
         before = begins[row]
         ranks[edge] = before
         begins[row] = before + 1
+    begin_rows(k, size, begins)
+    return begins, ranks
+
+
+def begin_rows(k: KernelBody, size: int | Index, begins: Buffer) -> None:
+    """Put where each of `size` rows begins in place of how many entries it has."""
 
     def begin(row: Index, before: Scalar) -> tuple[Scalar]:
         found = begins[row]
@@ -171,7 +177,6 @@ def _counted(
 
     # The last place is behind all rows, and begins where these end.
     k.carry(size + 1, [k.scalar(0, i32)], begin)
-    return begins, ranks
 
 
 @operator()

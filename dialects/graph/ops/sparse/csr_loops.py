@@ -24,6 +24,7 @@ from ...nests.body import KernelBody
 from ...nests.buffers import Buffer, Index, Scalar
 from ...traits import Discontinuous, NeverNegative
 from ..moves.gather import checked_places
+from .csr import begin_rows
 
 if TYPE_CHECKING:
     from ...interfaces import Array
@@ -142,13 +143,7 @@ class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
             before = begins[row]
             ranks[edge] = k.where(is_loop, 0, before)
             begins[row] = before + 1
-
-        def begin(row: Index, before: Scalar) -> tuple[Scalar]:
-            found = begins[row]
-            begins[row] = before
-            return (before + found,)
-
-        k.carry(size + 1, [k.scalar(0, i32)], begin)
+        begin_rows(k, size, begins)
         return begins, ranks
 
     def _row(
