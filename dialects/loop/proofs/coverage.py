@@ -238,8 +238,8 @@ class Coverage(Inside):
             return []
         number, count = place[flat][0], self._sizes[flat][0]
         for index, size in zip(place[flat][1:], self._sizes[flat][1:], strict=True):
-            (low, high), most = self.ranges.of(index), size.number
-            if low is None or high is None or most is None or low < 0 or high >= most:
+            most = size.number
+            if not most or self.ranges.quotient(index, most) != 0:
                 return None
             number, count = number * most + index, count * most
         places = [*place[: flat.start], joined(number), *place[flat.stop :]]
