@@ -83,7 +83,7 @@ class CachePlace:
         from ..backends.llvm.elf import LinkerError
         from ..backends.llvm.images import can_be_mapped
         from ..caching.kernels import KernelCache
-        from ..diagnosis.inspection import Inspection
+        from ..diagnosis.inspection import inspected
 
         apart = compilation
         if can_be_mapped():
@@ -91,9 +91,9 @@ class CachePlace:
             observers = (kernels, *compilation.observers)
             apart = replace(compilation, observers=observers, code=kernels.code)
         try:
-            exe, done = apart.executable(Inspection, restored)
+            exe, done = apart.executable(inspected, restored)
         except LinkerError:
-            exe, done = compilation.executable(Inspection, restored)
+            exe, done = compilation.executable(inspected, restored)
         self._keep(exe, done)
         return exe
 
@@ -145,10 +145,10 @@ def place_of(request: Request) -> CachePlace | None:
 def _stages(asked: Request, entry: Artefact) -> Inspection:
     """The stages of the program of an entry, from the module of a request."""
     from ..core.pipelines.exactness import with_rounding
-    from ..diagnosis.inspection import Inspection
+    from ..diagnosis.inspection import inspected
     from ..driver.compilation import Compilation
 
     module, facts = asked.module, entry.manifest
     begun = module if asked.rounding is None else with_rounding(module, asked.rounding)
     request = Request.of_recipe(begun, facts["source"]["recipe"])
-    return Inspection(Compilation(request, form=facts["form"]))
+    return inspected(Compilation(request, form=facts["form"]))

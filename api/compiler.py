@@ -98,6 +98,14 @@ def compile(
     if not isinstance(hooks, Sequence):
         expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
         raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
+    for hook in hooks:
+        # Not imported without hooks, as a hit of the cache takes less.
+        from ..core.ir.context import PassHook
+
+        if not isinstance(hook, PassHook):
+            got = type(hook).__name__
+            error = explain("compile", "not a hook", expected="stepwell.PassHook", got=got)
+            raise CompileError(error)
     traces = None
     if schedule is not None:
         # Not imported without a schedule, as a hit of the cache takes less.
@@ -140,7 +148,7 @@ def compiled(
             _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
             return known
         from ..backends.llvm.machine import check_runs_here
-        from ..diagnosis.inspection import Inspection
+        from ..diagnosis.inspection import inspected
         from ..diagnosis.reproducer import Reproducing
         from ..driver.compilation import Compilation
 
@@ -148,12 +156,12 @@ def compiled(
         found = Compilation.of(request)
         checker = _checker(found, check, max_ulp)
         # The checker comes first, and so runs last after a pass: other hooks do not measure it.
-        observers = (*checker, *_checked_hooks(hooks), Reproducing())
+        observers = (*checker, *hooks, Reproducing())
         usual = request.pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
         found = replace(found, observers=observers, verify=verified)
         if place is None:
-            exe, _ = found.executable(Inspection, restored)
+            exe, _ = found.executable(inspected, restored)
         else:
             exe = place.compiled(found)
         _LOG.info("%s: compiled in %.3f s", name, time.perf_counter() - begun)
@@ -182,19 +190,3 @@ def _checker(
     from ..diagnosis.checks import checker_of
 
     return (checker_of(compilation, None if isinstance(check, bool) else check, max_ulp),)
-
-
-def _checked_hooks(hooks: Sequence[PassHook]) -> Sequence[PassHook]:
-    """The hooks, after a check of their types.
-
-    Raises:
-        CompileError: if one is not a hook.
-    """
-    from ..core.ir.context import PassHook
-
-    for hook in hooks:
-        if not isinstance(hook, PassHook):
-            got = type(hook).__name__
-            error = explain("compile", "not a hook", expected="stepwell.PassHook", got=got)
-            raise CompileError(error)
-    return hooks

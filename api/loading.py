@@ -116,17 +116,17 @@ def _recompiled(artefact: Artefact) -> Executable:
     """The program of an artefact, compiled anew for this machine of the IR in it."""
     compilation = _compilation(artefact)
     from ..core.target import host
-    from ..diagnosis.inspection import Inspection
+    from ..diagnosis.inspection import inspected
 
-    return compilation.on(host()).executable(Inspection, restored)[0]
+    return compilation.on(host()).executable(inspected, restored)[0]
 
 
 def _inspection(artefact: Artefact) -> Inspection:
     """The stages of the program of an artefact, compiled anew of its IR."""
     compilation = _compilation(artefact)
-    from ..diagnosis.inspection import Inspection
+    from ..diagnosis.inspection import inspected
 
-    return Inspection(compilation.known() if artefact.chosen["renewable"] else compilation)
+    return inspected(compilation.known() if artefact.chosen["renewable"] else compilation)
 
 
 def _compilation(artefact: Artefact) -> Compilation:

@@ -13,7 +13,7 @@ from ..core.ir.module import Module
 from ..driver.compilation import Compilation, Observer
 from .checking import Checker
 from .full_size import LocatingFullSize
-from .inspection import Inspection
+from .inspection import inspected
 from .reproducer import Reproducing
 from .smaller import Smaller, is_large, made_up, operations, smaller
 
@@ -79,7 +79,7 @@ def _checked(compilation: Compilation, small: Smaller, max_ulp: float | None) ->
     checker = Checker(small.module, None, max_ulp)
     observers = (checker, Reproducing())
     try:
-        replace(compilation.of_module(small.module), observers=observers).executable(Inspection)
+        replace(compilation.of_module(small.module), observers=observers).executable(inspected)
     except MiscompilationError as error:
         error.args = (f"{error}; {small}",)
         raise

@@ -263,13 +263,14 @@ class Compilation:
             observer.compiled(exe, again)
         return exe, again
 
-    def generated(self, target: Target | None = None) -> Generated:
+    def generated(self, target: str | None) -> Generated:
         """The LLVM IR of the program for a target, by default its own.
 
         Raises:
-            CompileError: if a pass refuses the module.
+            CompileError: if a pass refuses the module for this target.
+            TargetError: if it is unknown.
         """
-        wanted = self if target is None else self.on(target)
+        wanted = self if target is None else self.on(named(target))
         work, ctx = wanted.begin()
         for _ in wanted.descend(work, ctx):
             pass

@@ -44,7 +44,7 @@ class Staircase(Protocol):
         """A page about the program, with what is known of its calls."""
         ...
 
-    def updated(self, program: Program, weights: Mapping[str, object]) -> tuple[Program, Staircase]:
+    def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Staircase]:
         """The program with new weights."""
         ...
 

@@ -31,7 +31,7 @@ from stepwell.backends.llvm.boundary import layout, plan
 from stepwell.backends.llvm.jit import object_code
 from stepwell.core import processor
 from stepwell.core.target import host, named, needs_of
-from stepwell.diagnosis.inspection import Inspection
+from stepwell.diagnosis.inspection import inspected
 from stepwell.dialects.rt import abi
 from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
@@ -120,7 +120,7 @@ def test_copies_share_the_program_and_pickles_have_it(saved: Path) -> None:
 
 def test_a_program_that_nothing_can_restore_is_not_pickled() -> None:
     module = sizes_that_agree()[0]
-    exe, _ = Compilation.of(Request(module, threads=1)).executable(Inspection)
+    exe, _ = Compilation.of(Request(module, threads=1)).executable(inspected)
     with pytest.raises(sw.CompileError, match=r"pickle: only programs of stepwell\.compile and"):
         pickle.dumps(exe)
 
