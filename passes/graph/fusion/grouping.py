@@ -54,6 +54,7 @@ class Grouping:
         self.group_of: dict[object, Group] = {
             op: Group(op if op.fusion in _ANCHORS else None, [op]) for op in self.members
         }
+        self._users: dict[Operation, list[Operation]] = {}
         self.refused: dict[tuple[SSAValue, Operation], str] = {}
         """Why a value is not computed in the kernel of a user: the last answer."""
         self.run()
@@ -345,11 +346,13 @@ class Grouping:
 
     def _users_in_block(self, op: Operation) -> list[Operation]:
         """The operations of the block that use `op`, or within which it is used."""
-        found: list[Operation] = []
-        for user in users_of(op.results):
-            while user not in self.position:
-                parent = user.parent_op()
-                assert parent is not None
-                user = parent
-            found.append(user)
-        return found
+        known = self._users.get(op)
+        if known is None:
+            known = self._users[op] = []
+            for user in users_of(op.results):
+                while user not in self.position:
+                    parent = user.parent_op()
+                    assert parent is not None
+                    user = parent
+                known.append(user)
+        return known
