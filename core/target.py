@@ -93,6 +93,11 @@ class Target:
         """
         return max(1, self.vector_registers // (4 if self.memory_operands else 5))
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether it has masked loads and stores of every type, with registers for masks."""
+        return self.vector_bits >= 512
+
     def lanes(self, element_bits: int) -> int:
         """The number of elements of this width in a vector register."""
         return max(1, self.vector_bits // element_bits)

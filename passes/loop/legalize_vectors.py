@@ -85,7 +85,7 @@ def legalize_vectors(kernel: KernelOp, target: Target) -> Vectors | None:
     most = target.lanes(widest)
     found = _merged(ops, most) | _columns(ops, most)
     merged = [shape for shape in shapes if shape in found]
-    masks = target.vector_bits >= 512
+    masks = target.has_masks
     lanes = dict.fromkeys(shape[-1] for shape in shapes if shape not in merged)
     cuts = {number: _cut(number, most, masks) for number in lanes if number > 1}
     for op in ops:

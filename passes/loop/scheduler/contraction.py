@@ -181,10 +181,11 @@ def tuned_tile(
     apart: int | None,
     sums: int = 1,
     odd: bool = False,
+    packed: bool = True,
 ) -> RegisterTile:
     """The register tile with the choices of tuning, and no more rows than there are."""
     knobs = schedule.knobs
-    tile = choose_tile(schedule.target, lanes, rows, columns, apart, sums, odd)
+    tile = choose_tile(schedule.target, lanes, rows, columns, apart, sums, odd, packed)
     height = tile.rows if knobs.rows is None else knobs.rows
     if rows is not None:
         height = min(height, max(1, rows))
@@ -227,8 +228,8 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
     odd = roles.row is not None and not roles.outer and roles.instruction is None
-    odd = odd and schedule.knobs.panels != "inside"
-    tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd)
+    packed, odd = bool(roles.packed), odd and schedule.knobs.panels != "inside"
+    tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd, packed)
     in_a_row = (roles.lane, *roles.reductions)
     work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
@@ -250,7 +251,7 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
         schedule.drop_unit_loops()
     of_all = f"register tile of {tile.rows} x {tile.columns}"
     if tile.last and columns is not None:
-        last = tuned_tile(schedule, lanes, rows, tile.last, apart, roles.sums, True)
+        last = tuned_tile(schedule, lanes, rows, tile.last, apart, roles.sums, True, packed)
         of_row = work.of_row * tile.last // columns
         peeled = _peel(schedule, roles, panels, last)
         _schedule_panels(schedule, *peeled, last, replace(work, of_row=of_row), True)

@@ -73,6 +73,7 @@ def choose_tile(
     apart: int | None = None,
     sums: int = 1,
     odd: bool = False,
+    packed: bool = True,
 ) -> RegisterTile:
     """The register tile for M rows and N columns, None where they are unknown.
 
@@ -90,6 +91,7 @@ def choose_tile(
         apart: the distance in bytes between rows of the first operand, if known.
         sums: how many sums are computed at once.
         odd: whether a panel may end within a vector, and the last one have a tile of its own.
+        packed: whether panels are padded, so that all lanes of the last one can be loaded.
     """
     registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
@@ -103,7 +105,8 @@ def choose_tile(
         # Reading the panels takes longest.
         vectors = min(choices, key=lambda n: -columns % (n * lanes))
     elif columns is not None:
-        vectors, last = _cut(target, lanes, columns, heights, odd)
+        masked = not packed and not target.has_masks
+        vectors, last = _cut(target, lanes, columns, heights, odd, masked)
     width, in_a_row, most = vectors * lanes, vectors * sums, heights[vectors]
     if odd and columns is not None and columns < width and _is_narrower(target, columns, lanes):
         # Splats of two widths are loaded ahead, those of all rows.
@@ -133,12 +136,15 @@ def _rows_of_tile(target: Target, rows: int | None, most: int, in_a_row: int) ->
 
 
 def _cut(
-    target: Target, lanes: int, columns: int, heights: Mapping[int, int], odd: bool
+    target: Target, lanes: int, columns: int, heights: Mapping[int, int], odd: bool, masked: bool
 ) -> tuple[int, int]:
     """The vectors of a panel and the columns of a last one with a tile of its own, 0 for none.
 
     Args:
         heights: the rows of a tile by the vectors in a row of it.
+        odd: whether a last panel may have a tile of its own.
+        masked: whether the loads of all panels are masked if those of the last one are, by masks
+            in registers that a tile needs.
     """
 
     def cycles(columns: int) -> float:
@@ -160,7 +166,9 @@ def _cut(
             of_peeled[n] = whole * panel + last
     best = min(of_all, key=lambda n: (of_all[n], -columns % (n * lanes)))
     peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
-    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1):
+    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1) or (
+        masked and best in of_peeled
+    ):
         return peeled, columns % (peeled * lanes)
     return best, 0
 

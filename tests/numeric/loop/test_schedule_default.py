@@ -525,6 +525,22 @@ def test_rows_a_way_of_the_cache_apart_need_ways() -> None:
     assert choose_tile(named("znver5"), 16, 900, 64, apart=4096).rows == 12
 
 
+@pytest.mark.parametrize(
+    ("machine", "columns", "packed", "last"),
+    [
+        ("x86-64-v3", 47, True, 0),
+        ("x86-64-v3", 47, False, 15),  # else masks take registers in all panels
+        ("x86-64-v3", 48, False, 0),
+        ("x86-64-v3", 13, False, 0),
+        ("x86-64-v4", 47, False, 0),
+    ],
+)
+def test_panels_that_are_not_padded(machine, columns, packed, last) -> None:
+    target = named(machine)
+    tile = choose_tile(target, target.lanes(32), 60, columns, odd=True, packed=packed)
+    assert tile.last == last
+
+
 def test_few_rows_at_once_are_few_tiles() -> None:
     """With four sums six rows fit: 32 of them are rather six tiles than eight of four rows."""
     target = named("x86-64-v4")
