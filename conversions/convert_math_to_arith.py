@@ -276,6 +276,7 @@ class ConvertMathToArithPass(ModulePass):
     ```
 
     Requires: nothing; `math` operations may stand anywhere.
+    Order: before `convert-to-llvm`, which has slower functions for what is left.
     Leaves: no acos, acosh, asin, asinh, atan, atanh, cosh, erf, exp, exp2, expm1, log, log1p, log2,
     sinh, tanh of f32 and f64, no powf of f32, and no rsqrt and no powf with an exponent of -1,
     -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma. Operations that

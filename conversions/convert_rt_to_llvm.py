@@ -261,7 +261,10 @@ class ConvertRtToLlvmPass(ModulePass):
       func.return %0 : i32
     }
     ```
-    Requires: `rt-outline-tiles`, no `scf` around (`convert-scf-to-cf`), `func` not yet converted.
+    Requires: functions of `func`.
+    Order: after `rt-outline-tiles`, which makes functions of parallel regions; after
+        `convert-scf-to-cf`, as none of its operations is inside of `scf`; before `convert-to-llvm`,
+        which converts `func`.
     Leaves: no operation of `rt`.
     """
 

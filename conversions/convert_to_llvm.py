@@ -44,7 +44,8 @@ class ConvertToLlvmPass(ModulePass):
       llvm.return
     }
     ```
-    Requires: no `scf` (`convert-scf-to-cf`) and no `rt` (`convert-rt-to-llvm`).
+    Requires: no `scf` and no `rt`.
+    Order: after `convert-scf-to-cf` and `convert-rt-to-llvm`, which convert these.
     Leaves: the LLVM dialect only.
     """
 

@@ -147,6 +147,7 @@ class LoopAlignRowsPass(ModulePass):
 
     Requires: kernels that are not scheduled. A kernel that several calls use, or that may write
         over its inputs, keeps its types, and so does what the program returns.
+    Order: before `loop-schedule`, after which a kernel stays as it is.
     Leaves: the same program.
     """
 
