@@ -12,7 +12,6 @@ from xdsl.context import Context
 from xdsl.dialects import llvm, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -185,7 +184,7 @@ def lower_copy(op: Operation, low: Lowering) -> None:
     size = low.integer(byte_size(type.element_type, low.index))
     bytes = low.emit(llvm.MulOp, (count, size), low.index)
     arguments = [low.parts(target)[0], low.parts(source)[0], bytes]
-    arguments.append(low.constant(IntegerAttr(0, i1), i1))
+    arguments.append(low.integer(0, i1))
     low.perform(llvm.CallIntrinsicOp(f"llvm.memcpy.p0.p0.{low.index}", arguments, []))
 
 

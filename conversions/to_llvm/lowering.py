@@ -82,6 +82,7 @@ class Lowering(Places):
         """The type of an `index`."""
         self._table = table
         self._dialects = dialects
+        self._types: dict[int, tuple[Attribute, tuple[Attribute, ...]]] = {}
         self._parts: dict[SSAValue, Parts] = {}
         self._replaced: list[Operation] = []
         self._old_arguments: list[BlockArgument] = []
@@ -99,7 +100,11 @@ class Lowering(Places):
 
     def parts_of(self, type: Attribute) -> tuple[Attribute, ...]:
         """The LLVM types that a value of this type becomes."""
-        return parts_of(type, self.index)
+        found = self._types.get(id(type))
+        if found is None:
+            # Found by identity, for which the type is kept alive: hashing it takes longer.
+            found = self._types[id(type)] = type, parts_of(type, self.index)
+        return found[1]
 
     def parts(self, value: SSAValue) -> Parts:
         """The LLVM values that represent `value`, casts if it is not lowered yet."""
@@ -127,13 +132,15 @@ class Lowering(Places):
         return (known or self.parts(value))[0]
 
     def constant(self, attribute: Attribute, type: Attribute) -> SSAValue:
-        """A constant, at the entry of the function."""
+        """A constant that is no integer, at the entry of the function."""
         return self.hoist((attribute, type), llvm.ConstantOp, (), type, {"value": attribute})
 
     def integer(self, number: int, type: Attribute | None = None) -> SSAValue:
         """An integer constant of an integer type; without one, that of an index."""
         kind = self.index if type is None else type
-        return self.constant(int_attr(number, bits(kind)), kind)
+        width = bits(kind)
+        value = {"value": int_attr(number, width)}
+        return self.hoist((number, width), llvm.ConstantOp, (), kind, value)
 
     def number(self, value: float, type: Attribute) -> SSAValue:
         """A constant of a scalar type, or one in every lane of a vector."""
@@ -195,11 +202,11 @@ class Lowering(Places):
 
     def convert_arguments(self, block: Block) -> None:
         """Replace the arguments of a block by arguments of LLVM types."""
-        if all(self.parts_of(old.type) == (old.type,) for old in block.args):
+        kinds = [self.parts_of(old.type) for old in block.args]
+        if all(types == (old.type,) for old, types in zip(block.args, kinds, strict=True)):
             return
-        for old in block.args:
+        for old, types in zip(block.args, kinds, strict=True):
             first = len(block.args)
-            types = self.parts_of(old.type)
             parts = tuple(block.insert_arg(t, first + i) for i, t in enumerate(types))
             parts[0].name_hint = old.name_hint
             self._parts[old] = parts
