@@ -39,7 +39,7 @@ ROWS_OF_ANY = 8
 NARROW = 2
 """Vectors of half the width per cycle where 512-bit units take two cycles for whole ones."""
 LOAD = 0.55
-"""The cycles of a load beside those of others: two per cycle are never reached for long."""
+"""The cycles of a load among others on a machine of two per cycle, or of up to two fmas."""
 PEELED = 24
 """A last panel of its own saves at least this fraction (1/n): it doubles the code."""
 
@@ -154,7 +154,8 @@ def _cut(
         fmas = vectors / target.fma_per_cycle
         if odd and _is_narrower(target, columns, lanes):
             fmas = whole / target.fma_per_cycle + 1 / NARROW
-        return max(fmas, LOAD * (1 + vectors / heights[vectors]))
+        load = LOAD / max(1, target.fma_per_cycle / 2)
+        return max(fmas, load * (1 + vectors / heights[vectors]))
 
     of_all: dict[int, float] = {}
     of_peeled: dict[int, float] = {}
@@ -166,9 +167,8 @@ def _cut(
             of_peeled[n] = whole * panel + last
     best = min(of_all, key=lambda n: (of_all[n], -columns % (n * lanes)))
     peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
-    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1) or (
-        masked and best in of_peeled
-    ):
+    pays = of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1)
+    if pays or (masked and best in of_peeled):
         return peeled, columns % (peeled * lanes)
     return best, 0
 
