@@ -23,7 +23,7 @@ from harness import Case, Row, Table
 from moves import MOVES
 from operators import OPERATORS
 from sparse_products import GRAPHS, Product
-from squares import SQUARES
+from squares import COLUMNS, SQUARES
 from turns import Worker, compared, turns, versions
 
 import stepwell as sw
@@ -48,7 +48,7 @@ def programs() -> Iterator[tuple[str, Program]]:
     for threads in (1, 2):
         for name, (make, _) in CASES.items():
             yield f"{name}, {threads} threads", (make, threads)
-    for name, make in SQUARES.items():
+    for name, make in {**SQUARES, **COLUMNS}.items():
         yield name, (make, 1)
     for name, case in {**MOVES, **OPERATORS}.items():
         yield name, (lambda case=case: case, 1)
