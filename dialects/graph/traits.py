@@ -17,10 +17,12 @@ from xdsl.traits import OpTrait
 from .kinds import Precision
 
 
+@dataclass(frozen=True)
 class NeverNegative(OpTrait):
     """No element of a result is less than 0; it may be -0.0 or NaN."""
 
 
+@dataclass(frozen=True)
 class KeepsNonnegative(OpTrait):
     """No element of a result is less than 0 where none of the operands is."""
 
@@ -36,6 +38,7 @@ class SignInterface(Operation, ABC):
         """
 
 
+@dataclass(frozen=True)
 class Homogeneous(OpTrait):
     """It has one operand, is elementwise, and ``f(s * x) == s * f(x)`` for s > 0."""
 
@@ -75,10 +78,12 @@ class HalfPrecision(OpTrait):
     policy: Precision
 
 
+@dataclass(frozen=True)
 class ReadsPattern(OpTrait):
     """Of its first operand, a sparse matrix, it reads the pattern alone."""
 
 
+@dataclass(frozen=True)
 class TakesEntries(OpTrait):
     """It reads the stored values of its first operand, a sparse matrix, or its last operand in
     their place, which is optional."""
@@ -92,5 +97,6 @@ class RecomputeCost(OpTrait):
     """A number of simple operations."""
 
 
+@dataclass(frozen=True)
 class AddedByPasses(OpTrait):
     """It assumes facts of its operands that bodies and passes know: no builder has its method."""
