@@ -13,7 +13,8 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from types import ModuleType
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from xdsl.context import Context
@@ -121,23 +122,31 @@ def primitive(
         step = DEFINED[function.__name__] = Primitive(function, handles)
         if budget is not None:
             module = sys.modules[function.__module__]
-            name = f"loop-{step.name.replace('_', '-')}"
-            class_name = "".join(word.capitalize() for word in name.split("-")) + "Pass"
-            body = {
-                "__doc__": module.__doc__,
-                "__module__": module.__name__,
-                "name": name,
-                "budget": budget,
-                "primitive": step,
-            }
-            options = list(step.options(defaults))
-            kind = make_dataclass(
-                class_name, options, bases=(PrimitivePass,), namespace=body, frozen=True
-            )
-            setattr(module, class_name, kind)
+            module.__getattr__ = partial(_pass_of, module, step, budget, defaults)
         return function
 
     return define
+
+
+def _pass_of(
+    module: ModuleType, step: Primitive, budget: Budget, defaults: Mapping[str, object], name: str
+) -> type[PrimitivePass]:
+    """The pass of a step, made when somebody asks its module for it: schedules need none."""
+    pass_name = f"loop-{step.name.replace('_', '-')}"
+    class_name = "".join(word.capitalize() for word in pass_name.split("-")) + "Pass"
+    if name != class_name:
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    body = {
+        "__doc__": module.__doc__,
+        "__module__": module.__name__,
+        "name": pass_name,
+        "budget": budget,
+        "primitive": step,
+    }
+    options = list(step.options(defaults))
+    made = make_dataclass(class_name, options, bases=(PrimitivePass,), namespace=body, frozen=True)
+    setattr(module, class_name, made)
+    return made
 
 
 @dataclass(frozen=True)
