@@ -18,11 +18,11 @@ from symbolic_batch import convolution, layer_norm, softmax
 
 import stepwell as sw
 from stepwell.core.collector import without_collector
-from stepwell.core.pipelines.staircase import pipeline, walk_stages
-from stepwell.core.registry import make_context
 from stepwell.core.target import Target, named
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.trace_text import parse_traces
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
 from stepwell.passes.loop.schedule import schedule_kernel
@@ -65,10 +65,8 @@ OTHERS: dict[str, Callable[[], sw.Module]] = {
 
 def kernels(module: sw.Module) -> list[KernelOp]:
     """The kernels of a program before they are scheduled, each in no module."""
-    work = module.clone()
-    stages = walk_stages(make_context(work.weights), work.op, pipeline())
-    op = next(op for stage, op in stages if stage == "kernels")
-    found = [kernel for kernel in op.ops if isinstance(kernel, KernelOp)]
+    work = Compilation.of(Request(module, threads=1)).at("kernels")
+    found = [kernel for kernel in work.op.ops if isinstance(kernel, KernelOp)]
     for kernel in found:
         kernel.detach()
     return found

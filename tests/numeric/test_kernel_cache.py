@@ -210,14 +210,14 @@ def test_functions_that_several_kernels_use_are_in_each() -> None:
     }
     """
     from stepwell.core.ir.parsing import MlirParser
+    from stepwell.core.ir.symbols import symbol_of
     from stepwell.core.registry import make_context
 
     module = MlirParser(make_context(), text).parse_module()
     parts = dict(assembling._taken_out(module, ["a", "b"]))
 
     def symbols(module: ModuleOp) -> list[str]:
-        found = [assembling._symbol(op) for op in module.ops]
-        return [symbol.data for symbol in found if symbol is not None]
+        return [symbol for op in module.ops if (symbol := symbol_of(op)) is not None]
 
     assert {name: symbols(part) for name, part in parts.items()} == {
         "a": ["stepwell_kernel", "own", "helper"],

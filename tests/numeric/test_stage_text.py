@@ -15,9 +15,8 @@ from scipy.sparse import csr_array
 
 import stepwell as sw
 from stepwell.core.pipelines.stages import IR_STAGES
-from stepwell.core.pipelines.staircase import pipeline, walk_stages
-from stepwell.core.registry import make_context
-from stepwell.core.target import host
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 from ..harness import RNG, cases, same
@@ -102,10 +101,10 @@ another lowering to it."""
 
 def stages(module: sw.Module, level: int) -> Iterator[tuple[str, sw.Module]]:
     """The module at each stage, with the weights of that stage, until the next one is taken."""
-    work = module.clone()
-    ctx = make_context(work.weights, host())
-    for stage, op in walk_stages(ctx, work.op, pipeline(level, threads=1)):
-        yield stage, sw.Module(op, ctx.weights)
+    compilation = Compilation.of(Request(module, threads=1, opt_level=level))
+    work, ctx = compilation.begin()
+    for stage in compilation.descend(work, ctx):
+        yield stage, work
 
 
 def reach(module: sw.Module, stage: str, level: int) -> sw.Module:

@@ -11,9 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 import stepwell as sw
 from stepwell.core.pipelines.pass_manager import run_steps
 from stepwell.core.pipelines.stages import IR_STAGES
-from stepwell.core.pipelines.staircase import pipeline, run_passes, walk_stages
+from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context, own_passes
 from stepwell.diagnosis.failures import is_defect
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +25,9 @@ def modules() -> Mapping[str, ModuleOp]:
     b.output(b.softmax(b.relu(b.dense(x, np.ones((5, 8), np.float32), name="fc")), axis=1))
     b.output(b.exp(z))
     module = b.module()
-    stages = walk_stages(make_context(module.weights), module.op, pipeline(3, 2))
-    return {stage: op.clone() for stage, op in stages}
+    compilation = Compilation.of(Request(module, threads=2))
+    work, ctx = compilation.begin()
+    return {stage: work.op.clone() for stage in compilation.descend(work, ctx)}
 
 
 def refusal(name: str, op: ModuleOp) -> sw.CompileError | None:
