@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from xdsl.ir.affine import AffineBinaryOpKind
@@ -71,6 +72,39 @@ def never_equal(
         or _has_no_common_solution([*implied, *equations], both)
         or any(_is_too_far(equation, both) for equation in equations)
     )
+
+
+# c * a + k == 0  <=>  a == -k / c, and all other unknowns are 0
+def sometimes_equal(
+    first: Sequence[Affine], second: Sequence[Affine], count_of: Callable[[Atom], int | None]
+) -> bool:
+    """Whether two places in a buffer are known to be the same for some numbers.
+
+    It is quick, and finds what is evident: "no" is no proof of the contrary.
+
+    Args:
+        first: the indices of one place.
+        second: those of the other.
+        count_of: how many numbers from 0 on an unknown may be, whatever others are; None if that is
+            not known.
+    """
+    equations = [one - other for one, other in zip(first, second, strict=True)]
+    uses = Counter(atom for equation in equations for atom in equation.atoms)
+    counts = {atom: count_of(atom) or 0 for atom in uses}
+    if not all(counts.values()):
+        return False
+    for equation in equations:
+        if any(len(monomial) > 1 for monomial, _ in equation.terms):
+            return False
+        own = [(factor, *monomial) for monomial, factor in equation.terms if monomial]
+        solutions = (
+            -equation.constant // factor < counts[atom]
+            for factor, atom in own
+            if uses[atom] == 1 and equation.constant % factor == 0 >= equation.constant * factor
+        )
+        if equation.constant and not any(solutions):
+            return False
+    return True
 
 
 def _has_no_common_solution(equations: Sequence[Affine], both: TwoIterations) -> bool:

@@ -243,17 +243,21 @@ class _ProofSearch:
             yield self.in_cases(
                 value, [(factor * c.value + rest, [*facts, *c.facts]) for c in cases]
             )
+        tried = set[Affine]()
         for fact in (*facts, *self.known.facts_of(atom)):
             times, end = split(fact, atom)
             number = None if times is None else times.number
             if number is None or number == 0 or (number < 0) != rising:
                 continue
             # fact == end - n * atom >= 0  ==>  n * atom <= end, and the same from below.
-            bound = end if number < 0 else -end
-            yield self.bounded(value, factor * bound + rest * abs(number), facts, fact)
+            bound = factor * (end if number < 0 else -end) + rest * abs(number)
+            if bound not in tried:
+                tried.add(bound)
+                yield self.bounded(value, bound, facts, fact)
         least, most = self.ranges.of(Polynomial.atom(atom))
-        if (last := most if rising else least) is not None:
-            yield self.bounded(value, factor * last + rest, facts)
+        last = most if rising else least
+        if last is not None and (bound := factor * last + rest) not in tried:
+            yield self.bounded(value, bound, facts)
 
     def without_least(
         self, value: Affine, parts: Sequence[Affine], facts: Sequence[Affine], rising: bool

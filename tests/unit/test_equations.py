@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.core.algebra.equations import never_equal
+from stepwell.core.algebra.equations import never_equal, sometimes_equal
 from stepwell.core.algebra.expressions import (
     CEIL,
     DIMENSION,
@@ -107,3 +107,26 @@ def test_a_place_for_each_iteration() -> None:
     assert never_equal([i * 2], [(i - j) * 2 + 1], [12], both)
     implied = [i - (i - j)]
     assert never_equal([one], [other], [12], both, implied)
+
+
+@given(st.data(), st.integers(1, 4), st.integers(1, 3), st.integers(1, 2))
+def test_places_that_are_sometimes_equal_meet(
+    data: st.DataObject, size: int, inner: int, rank: int
+) -> None:
+    pairs = [data.draw(indices()) for _ in range(rank)]
+    first, second = [one for one, _ in pairs], [other for _, other in pairs]
+    counts = {DISTANCE: 1, OWN: size, ONE: inner, OTHER: inner}
+    if sometimes_equal(first, second, counts.get):
+        points = ([0, *point] for point in itertools.product(*map(range, [size, inner, inner])))
+        found = ([[evaluated(v, p) for v in place] for place in (first, second)] for p in points)
+        assert any(one == other for one, other in found)
+
+
+def test_a_place_that_another_reaches() -> None:
+    i, j = (Polynomial[Atom].atom(atom) for atom in (OWN, ONE))
+    counts = {OWN: 4, ONE: 3}
+    assert sometimes_equal([i * 2, j], [Polynomial[Atom].of(6), Polynomial[Atom].of(0)], counts.get)
+    assert not sometimes_equal([i * 2], [Polynomial[Atom].of(8)], counts.get)
+    assert not sometimes_equal([i * 2], [Polynomial[Atom].of(3)], counts.get)
+    assert not sometimes_equal([i, i], [Polynomial[Atom].of(1), j], counts.get)
+    assert not sometimes_equal([i], [Polynomial[Atom].of(1)], {OWN: None}.get)

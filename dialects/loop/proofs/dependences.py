@@ -29,7 +29,7 @@ from xdsl.ir.affine import (
 )
 
 from ....core.algebra.affine import ADD, DivisorError
-from ....core.algebra.equations import never_equal
+from ....core.algebra.equations import never_equal, sometimes_equal
 from ....core.ir.typed import memref_type
 from ..loops import enclosing, is_made_in, loops_in, most_iterations
 from ..ops_access import LoadOp, StoreOp
@@ -156,6 +156,8 @@ def _may_meet(first: Access, second: Access, loop: ForOp | None) -> bool:
     both = IndexValues(loop)
     try:
         places = both.place(first, 0), both.place(second, 1)
+        if loop is None and sometimes_equal(*places, both.count_of):
+            return True
         shape = memref_type(first.buffer).get_shape()
         return not never_equal(*places, shape, both, implied(first, second, both))
     except DivisorError:

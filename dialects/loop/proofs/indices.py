@@ -201,6 +201,13 @@ class IndexValues:
         loop = None if value is None else loop_of(value)
         return [] if loop is None or loop.over_entries else self.bounds_of(loop, side)
 
+    def count_of(self, atom: Atom) -> int | None:
+        """How many iterations the loop of an unknown has, if that depends on no other unknown."""
+        loop = loop_of(self.values[atom]) if atom in self.values else None
+        if loop is None or loop.over_entries or loop.bounds:
+            return None
+        return most_iterations(loop)
+
 
 class _Bounds(Knowledge):
     """What is known of loop variables and lanes: that they are below their bounds."""
