@@ -122,7 +122,9 @@ class Coverage(Inside):
             if self._is_all(box):
                 return True
             boxes.append(box)
-        for dim in reversed(range(len(boxes[0]) if boxes else 0)):
+        # Columns whose rows are cut elsewhere are joined last.
+        dims = range(len(boxes[0]) if boxes else 0)
+        for dim in (*reversed(dims), *dims[1:]):
             boxes = self._joined(boxes, dim)
             if any(map(self._is_all, boxes)):
                 return True
