@@ -29,7 +29,7 @@ from ....dialects.bodies import depth_of
 from ....dialects.loop.arguments import CONSTANT, PACKING
 from ....dialects.loop.attrs import Combine
 from ....dialects.loop.handles import Parts
-from ....dialects.loop.loops import bound_of, extent_of, loops_in
+from ....dialects.loop.loops import bound_of, enclosing, extent_of, loops_in
 from ....dialects.loop.nests import ScheduleError, perfect_nest
 from ....dialects.loop.ops import (
     ForOp,
@@ -497,7 +497,11 @@ def pack_panels(schedule: Schedule, roles: Roles, outer: str, inner: str) -> Non
             names.insert(0, roles.row)
         between = [n for n in names if _variable(schedule, n) in used]
         groups = [roles.group] if roles.instruction is not None else []
-        packed = schedule.takes(schedule.pack, argument, outer, *between, inner, *groups)
+        # Parts of the lanes may be the iterations of loops around the nest.
+        around = [loop for loop in enclosing(schedule.loop(outer)) if loop.variable in used]
+        parts = [loop.loop_name.data for loop in reversed(around)]
+        loops = [*(n for n in parts if n not in names), outer, *between, inner, *groups]
+        packed = schedule.takes(schedule.pack, argument, *loops)
         if not packed and (roles.must_pack or groups):
             raise ScheduleError(f"argument {argument} cannot be packed")
 
