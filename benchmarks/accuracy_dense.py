@@ -177,6 +177,11 @@ def _blocked_in_torch(t: Any, x: Any, w: Any) -> Any:
     return y.unflatten(1, (-1, 8)).movedim(2, -1)
 
 
+def _by_tiles(b: Any, x: Any, w: Any, tile: int) -> Any:
+    """The same by Winograd's algorithm."""
+    return b.winograd_conv(x, b.winograd_filter(w, tile), tile, 8)
+
+
 PRODUCTS: dict[str, Case] = {
     "dense": Case(
         lambda b, x, w, c: b.dense(x, w, c),
@@ -212,6 +217,20 @@ PRODUCTS: dict[str, Case] = {
     ),
     "blocked convolution": Case(
         lambda b, x, w: b.blocked_conv(x, w, block=8),
+        exact.blocked_convolution,
+        data.factors((2, 2, 19, 19, 8), (24, 16, 3, 3)),
+        terms_of,
+        _blocked_in_torch,
+    ),
+    "convolution of 2 x 2 places": Case(
+        lambda b, x, w: _by_tiles(b, x, w, 2),
+        exact.blocked_convolution,
+        data.factors((2, 2, 19, 19, 8), (24, 16, 3, 3)),
+        terms_of,
+        _blocked_in_torch,
+    ),
+    "convolution of 4 x 4 places": Case(
+        lambda b, x, w: _by_tiles(b, x, w, 4),
         exact.blocked_convolution,
         data.factors((2, 2, 19, 19, 8), (24, 16, 3, 3)),
         terms_of,

@@ -1678,6 +1678,41 @@ class OpBuilder(ABC, Generic[V]):
             : (tensor<4x1xi1>, tensor<4x3xf32>, tensor<3xf32>) -> tensor<4x3xf32>
         """
 
+    def winograd_conv(
+        self,
+        x: Operand,
+        u: Operand,
+        tile: int,
+        block: int,
+        bias: Operand = None,
+        *,
+        name: str | None = None,
+    ) -> V:
+        """`graph.blocked_conv` without strides and dilations, by Winograd's minimal filtering.
+
+        x has the shape [N, C/b, H, W, b], the result [N, M/block, H - r + 1, W - r + 1, block]. Windows
+        of r x r at `tile` x `tile` places are computed from n x n products for each channel and
+        filter, n = tile + r - 1, instead of tile * tile * r * r. u has the shape [n * n, C, M], as
+        `graph.winograd_filter` makes it of the filters.
+
+        All sizes but N are numbers. A NaN or an infinity in x makes results of its tile NaN that do not
+        depend on it. Rounding errors are about those of the sums of `graph.blocked_conv` for n = 4, and
+        up to ten times as large for n = 6.
+
+        %y = graph.winograd_conv %x, %u, %b tile = 2 block = 2
+            : (tensor<1x1x6x4x2xf32>, tensor<16x2x4xf32>, tensor<4xf32>) -> tensor<1x2x4x2x2xf32>
+        """
+
+    def winograd_filter(self, w: Operand, tile: int, *, name: str | None = None) -> V:
+        """The filters of `graph.winograd_conv` for w of shape [M, C, r, r]: u of [n * n, C, M].
+
+        u[i * n + j, c, m] = sum over a, b of G[i, a] * w[m, c, a, b] * G[j, b]
+
+        n is tile + r - 1, and G the matrix of filters of `minimal_filtering`. It is computed in f64.
+
+        %u = graph.winograd_filter %w tile = 2 : (tensor<4x2x3x3xf32>) -> tensor<16x2x4xf32>
+        """
+
     def with_entries(self, a: Operand, values: Operand, *, name: str | None = None) -> V:
         """The matrix with the pattern of another one, and these values of its stored entries.
 

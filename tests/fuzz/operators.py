@@ -26,16 +26,25 @@ from stepwell.core.dtypes import ELEMENT_TYPES
 from stepwell.core.ir.typed import tensor_type
 from stepwell.dialects.graph.dialect import Graph
 from stepwell.dialects.graph.interfaces import GraphOp
-from stepwell.dialects.graph.ops import CallDpsOp, CallPackedOp, ConstantOp, IfOp, LoopOp
+from stepwell.dialects.graph.ops import (
+    CallDpsOp,
+    CallPackedOp,
+    ConstantOp,
+    IfOp,
+    LoopOp,
+    WinogradConvOp,
+)
 from stepwell.dialects.sparse_tensor import csr
 
 from .choices import Choices
 
 STRUCTURED = (ConstantOp, CallDpsOp, CallPackedOp, IfOp, LoopOp)
 """Operators with a name, a kernel or regions, which `programs` makes."""
+SQUARES = (WinogradConvOp,)
+"""Operators whose sizes are squares and products of others: `tests/numeric/test_winograd.py`."""
 
 DERIVED: tuple[type[GraphOp], ...] = tuple(
-    op for op in Graph.operations if issubclass(op, GraphOp) and op not in STRUCTURED
+    op for op in Graph.operations if issubclass(op, GraphOp) and op not in (*STRUCTURED, *SQUARES)
 )
 
 _MOST_PATTERNS, _CLIMBS, _STEPS = 8, 16, 1000

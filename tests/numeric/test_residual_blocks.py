@@ -138,8 +138,10 @@ def test_one_kernel_for_each_convolution(
     called = kernels(texts["fused"])
     products = [[op for op in ops if op not in MOVES] for ops in called]
     epilogues = [ops for ops in products if ops]
-    shortcut = [["blocked_conv"]] if stride == 2 else []
-    expected = [["blocked_conv", "relu"], *shortcut, ["blocked_conv", "add", "relu"]]
+    if stride == 1:
+        expected = [["winograd_conv", "relu"], ["winograd_conv", "add", "relu"]]
+    else:  # The shortcut is a convolution, into which the sum is fused.
+        expected = [["blocked_conv", "relu"], ["winograd_conv"], ["blocked_conv", "add", "relu"]]
     assert sorted(epilogues) == sorted(expected)
     # Beside them there are only copies: a border of zeros, and layouts at both ends.
     for kernel in texts["scheduled"].split("loop.kernel")[1:]:
@@ -160,7 +162,8 @@ def test_blocks_hand_blocks_of_channels_to_each_other() -> None:
     text = exe.ir("optimized")
     # The input with a border and, for the first sum, without one: nothing in between or after.
     assert text.count("graph.transpose") == 2
-    assert text.count("graph.blocked_conv") == 5
+    assert text.count("graph.blocked_conv") == 2
+    assert text.count("graph.winograd_conv") == 3
     assert "graph.conv" not in text
     for images in (1, 2):
         x = floats(images, 32, SIZE, SIZE)

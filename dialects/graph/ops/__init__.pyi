@@ -134,6 +134,8 @@ from .products.quantized import QuantizedDenseOp as _QuantizedDenseOp
 from .products.quantized import QuantizedMatmulOp as _QuantizedMatmulOp
 from .products.window import ConvOp as ConvOp
 from .products.window import PoolOp as PoolOp
+from .products.winograd import WinogradConvOp as _WinogradConvOp
+from .products.winograd import WinogradFilterOp as _WinogradFilterOp
 from .reductions.arg import ArgReduceOp as _ArgReduceOp
 from .reductions.cumulative import CumulativeOp as _CumulativeOp
 from .reductions.histogram import HistogramOp as _HistogramOp
@@ -500,6 +502,22 @@ class QuantizedMatmulOp(_QuantizedMatmulOp):
         y_zero_point: SSAValue | Operation,
         bias: SSAValue | Operation | None = None,
         result_type: Attribute | None = None,
+    ) -> None: ...
+
+class WinogradConvOp(_WinogradConvOp):
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        u: SSAValue | Operation,
+        tile: int,
+        block: int,
+        bias: SSAValue | Operation | None = None,
+        result_type: Attribute | None = None,
+    ) -> None: ...
+
+class WinogradFilterOp(_WinogradFilterOp):
+    def __init__(
+        self, w: SSAValue | Operation, tile: int, result_type: Attribute | None = None
     ) -> None: ...
 
 class ArgReduceOp(_ArgReduceOp):

@@ -93,3 +93,35 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x6x3x3xf32>) -> tensor<2x4x7x7x2xf32>
   func.return
 }
+
+// -----
+
+func.func @f(%w: tensor<4x2x3x1xf32>) {
+  // expected-error @+1 {{graph.winograd_filter: the window is not square, expected 3, got 1}}
+  %u = graph.winograd_filter %w tile = 2 : (tensor<4x2x3x1xf32>) -> tensor<16x2x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%w: tensor<4x2x3x3xf32>) {
+  // expected-error @+1 {{graph.winograd_filter: no algorithm for the tile and the window, expected sizes of 1 or more, of at most 6 + 1, got 5 and 3}}
+  %u = graph.winograd_filter %w tile = 5 : (tensor<4x2x3x3xf32>) -> tensor<49x2x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x2x4x1xf32>, %u: tensor<16x2x4xf32>) {
+  // expected-error @+1 {{graph.winograd_conv: the window is larger than axis 2, expected at most 2, got 3}}
+  %y = graph.winograd_conv %x, %u tile = 2 block = 2 : (tensor<1x2x2x4x1xf32>, tensor<16x2x4xf32>) -> tensor<1x2x1x2x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x6x4x1xf32>, %u: tensor<15x2x4xf32>) {
+  // expected-error @+1 {{graph.winograd_conv: the tile does not fit u, expected n x n transformed numbers of a filter, with tile <= n <= 6, got 15 numbers, and a tile of 2}}
+  %y = graph.winograd_conv %x, %u tile = 2 block = 2 : (tensor<1x2x6x4x1xf32>, tensor<15x2x4xf32>) -> tensor<1x2x4x2x2xf32>
+  func.return
+}

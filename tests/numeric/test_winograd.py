@@ -1,0 +1,208 @@
+"""Winograd's algorithm: the operators, where they are made, and how exact they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.dialects.graph import ops as graph
+from stepwell.dialects.graph.ops.products.minimal_filtering import MOST, minimal_filtering
+from stepwell.dialects.graph.ops.products.winograd import Bands, bands_of
+from stepwell.frontends.builder import Builder, Value
+
+from ..harness import RNG, as_reference, cases, close, floats
+
+PAIRS = [(m, r) for m in range(1, MOST + 1) for r in range(1, MOST + 2 - m)]
+
+
+@pytest.mark.parametrize(("m", "r"), PAIRS)
+def test_minimal_filtering(m: int, r: int) -> None:
+    by = minimal_filtering(m, r)
+    assert np.array_equal(by.signal, np.rint(by.signal))
+    signal, filter = RNG.standard_normal(m + r - 1), RNG.standard_normal(r)
+    got = by.result @ ((by.filter @ filter) * (by.signal @ signal))
+    np.testing.assert_allclose(got, np.correlate(signal, filter), atol=1e-13)
+
+
+def expected(x: np.ndarray, w: np.ndarray, bias: Any, block: int) -> np.ndarray:
+    """The relu of a convolution, in f64, of [N, C, H, W] and [M, C, r, r]."""
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), w.shape[2:], (2, 3))
+    found = np.einsum("nchwij,mcij->nmhw", windows, w.astype(np.float64), optimize=True)
+    return blocked(np.maximum(found + bias, 0), block).astype(x.dtype)
+
+
+def blocked(x: np.ndarray, block: int) -> np.ndarray:
+    images, channels, *sizes = x.shape
+    return np.moveaxis(x.reshape(images, channels // block, block, *sizes), 2, -1)
+
+
+def program(
+    x: tuple[int | str, ...], w: np.ndarray, tile: int, block: int, bias: np.ndarray | None = None
+) -> sw.Module:
+    b = sw.Builder()
+    u = b.apply(graph.WinogradFilterOp, b.constant(w), tile=tile)
+    given = {} if bias is None else {"bias": b.constant(bias)}
+    image = b.input("x", x, "f64" if w.dtype == np.float64 else "f32")
+    b.output(b.relu(b.apply(graph.WinogradConvOp, image, u, tile=tile, block=block, **given)))
+    return b.module()
+
+
+# Channels and their blocks, filters and theirs, sizes of the image, the window, the tile.
+SHAPES = [
+    (2, 1, 4, 2, (6, 4), 3, 2),
+    (32, 16, 32, 32, (10, 14), 3, 4),
+    (24, 8, 20, 10, (9, 7), 3, 4),
+    (7, 7, 5, 5, (9, 8), 3, 2),
+    (8, 8, 16, 16, (11, 12), 5, 2),
+    (8, 8, 16, 16, (5, 3), 3, 4),
+    (4, 4, 8, 8, (8, 8), 1, 4),
+    (16, 16, 256, 32, (18, 18), 3, 4),
+    (96, 32, 96, 32, (30, 100), 3, 4),
+]
+
+
+@pytest.mark.parametrize("shape", cases(SHAPES, SHAPES[:6]))
+def test_operator(shape: tuple) -> None:
+    channels, own, filters, block, sizes, window, tile = shape
+    x, w = floats(2, channels, *sizes), floats(filters, channels, window, window)
+    bias = floats(filters)
+    module = program((2, channels // own, *sizes, own), w, tile, block, bias)
+    want = expected(x, w, bias[:, None, None], block)
+    close(module.run_reference(blocked(x, own)), want, 2e-5, scaled=True)
+    close(sw.compile(module, threads=2)(blocked(x, own)), want, 2e-5, scaled=True)
+
+
+def test_double_precision() -> None:
+    x, w = RNG.standard_normal((1, 6, 12, 12)), RNG.standard_normal((8, 6, 3, 3))
+    module = program((1, 1, 12, 12, 6), w, 4, 8)
+    want = expected(x, w, 0, 8)
+    close(module.run_reference(blocked(x, 6)), want, 1e-13, scaled=True)
+    close(sw.compile(module, threads=1)(blocked(x, 6)), want, 1e-13, scaled=True)
+
+
+def test_any_batch() -> None:
+    w = floats(16, 8, 3, 3)
+    module = program(("n", 1, 9, 9, 8), w, 4, 16)
+    exe = sw.compile(module, threads=2)
+    for images in (0, 1, 3):
+        x = floats(images, 8, 9, 9)
+        close(exe(blocked(x, 8)), expected(x, w, 0, 16), 2e-5, scaled=True)
+
+
+def test_computed_filters() -> None:
+    b = sw.Builder()
+    w = b.input("w", (4, 2, 3, 3))
+    b.output(b.apply(graph.WinogradFilterOp, w, tile=2))
+    for given in (floats(4, 2, 3, 3), np.full((4, 2, 3, 3), np.nan, np.float32)):
+        as_reference(b.module(), given, rtol=1e-6, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"tile": 5}, r"the tile does not fit u"),
+        ({"tile": 0}, r"the tile does not fit u"),
+        ({"block": 3}, r"the block does not divide the filters, expected a divisor of 4, got 3"),
+        ({"x": (1, 2, 2, 4, 1)}, r"the window is larger than axis 2, expected at most 2, got 3"),
+        ({"x": (1, 1, 6, 4, 1)}, r"channels of x differ from those of u"),
+        ({"x": (1, 2, "h", 4, 1)}, r"x has the wrong shape, expected 5 dimensions, whose sizes"),
+        ({"x": (2, 6, 4, 1)}, r"x has the wrong shape, expected 5 dimensions, whose sizes"),
+        ({"u": (15, 2, 4)}, r"the tile does not fit u"),
+        ({"u": (49, 2, 4), "tile": 5}, r"the tile does not fit u, .* n <= 6"),
+        ({"u": (16, 2)}, r"u has the wrong shape, expected 3 sizes of 1 or more"),
+        ({"bias": (3,)}, r"length of bias differs from the filters of u"),
+        ({"bias": (4, 1)}, r"bias is not a vector"),
+    ],
+)
+def test_refused(given: dict, why: str) -> None:
+    given = {"x": (1, 2, 6, 4, 1), "u": (16, 2, 4), "tile": 2, "block": 2} | given
+    b = sw.Builder()
+    shapes = {name: given.pop(name) for name in ("x", "u", "bias") if name in given}
+    values = {name: b.input(name, shape) for name, shape in shapes.items()}
+    with pytest.raises(sw.InputError, match=why):
+        b.apply(graph.WinogradConvOp, **values, **given)
+
+
+def test_refused_filters() -> None:
+    b = sw.Builder()
+    with pytest.raises(sw.InputError, match=r"the window is not square"):
+        b.apply(graph.WinogradFilterOp, b.input("w", (4, 2, 3, 1)), tile=2)
+    with pytest.raises(sw.InputError, match=r"no algorithm for the tile and the window"):
+        b.apply(graph.WinogradFilterOp, b.input("u", (4, 2, 3, 3)), tile=5)
+
+
+def test_bands() -> None:
+    assert bands_of(56, 4, 4) == [Bands(0, 7, 8)]
+    assert bands_of(28, 4, 4) == [Bands(0, 1, 28)]
+    assert bands_of(35, 4, 3) == [Bands(0, 2, 12), Bands(24, 1, 11)]
+    assert bands_of(7, 2, 1) == [Bands(0, 3, 2), Bands(6, 1, 1)]
+    for rows in range(1, 40):
+        for best in range(1, 9):
+            bands = bands_of(rows, 4, best)
+            assert sum(band.count * band.rows for band in bands) == rows
+            assert [band.start for band in bands][1:] == [bands[0].count * bands[0].rows][
+                : len(bands) - 1
+            ]
+
+
+# Where it is used.
+
+Program = Callable[[Builder, Value], Value]
+
+
+def conv(b: Builder, x: Value, filters: int, window: int = 3, **facts: object) -> Value:
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    scale = np.float32(window * channels**0.5)
+    return b.conv(x, floats(filters, channels, window, window) / scale, floats(filters), **facts)
+
+
+def model(build: Program, shape: tuple[int | str, ...] = (1, 32, 16, 16)) -> sw.Module:
+    b = sw.Builder()
+    b.output(build(b, b.input("x", shape)))
+    return b.module()
+
+
+def padded(b: Builder, x: Value) -> Value:
+    return b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1])
+
+
+USED: dict[str, Program] = {
+    "one": lambda b, x: b.relu(conv(b, x, 64)),
+    "a residual": lambda b, x: b.relu(conv(b, padded(b, y := b.relu(conv(b, x, 32))), 32) + y),
+    "a larger window": lambda b, x: conv(b, x, 32, window=5),
+}
+NOT_USED: dict[str, Program] = {
+    "strides": lambda b, x: conv(b, x, 64, strides=[2, 2]),
+    "dilations": lambda b, x: conv(b, x, 64, dilations=[2, 2]),
+    "groups": lambda b, x: b.conv(x, floats(64, 16, 3, 3), groups=2),
+    "one place": lambda b, x: conv(b, x, 64, window=1),
+    "few places": lambda b, x: conv(b, b.slice(x, [0, 0, 0, 0], [1, 32, 5, 5]), 64),
+    "an order that shows": lambda b, x: b.arg_reduce(conv(b, x, 64), "max", 1),
+    "computed filters": lambda b, x: b.conv(x, b.slice(x, [0] * 4, [1, 32, 3, 3])),
+}
+
+
+@pytest.mark.parametrize("name", USED)
+@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+def test_used(name: str, target: str) -> None:
+    module = model(USED[name])
+    exe = as_reference(
+        module, floats(1, 32, 16, 16), rtol=2e-5, scaled=True, threads=1, target=target
+    )
+    assert "winograd_conv" in exe.ir("optimized")
+    assert "graph.winograd_filter" not in exe.ir("optimized")
+
+
+@pytest.mark.parametrize("name", NOT_USED)
+def test_not_used(name: str) -> None:
+    assert "winograd" not in sw.compile(model(NOT_USED[name]), threads=1).ir("optimized")
+
+
+def test_kept_roundings() -> None:
+    module = model(USED["one"])
+    assert "winograd" not in sw.compile(module, threads=1, rounding="kept").ir("optimized")
