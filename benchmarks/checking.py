@@ -44,7 +44,7 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
     "GCN Cora, dense features": lambda: cora(dense=True).program,
     "GCN Cora, sparse features": lambda: cora(dense=False).program,
     "GCN 1433-16-7, any graph": any_graph,
-    "ResNet-18": resnet18,
+    "ResNet-18": lambda: sw.from_onnx(resnet18()),
 }
 
 

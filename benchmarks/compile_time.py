@@ -15,23 +15,19 @@ import gc
 import time
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
-import onnx
 from harness import Row, Table
-from image_models import resnet18
+from image_models import LIGHT, resnet18
 from models import gcn_of_cora, perceptron
 from turns import compared, turns, versions
 
 import stepwell as sw
 
-LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-"""Models of ONNX's test data, whose weights are made by operators."""
 MODELS: dict[str, Callable[[], sw.Module]] = {
     "MLP, batch 64": partial(perceptron, 64, 784, 128, 10),
     "MLP, any batch": partial(perceptron, "batch", 784, 128, 10),
     "GCN": gcn_of_cora,
-    "ResNet-18": resnet18,
+    "ResNet-18": lambda: sw.from_onnx(resnet18()),
     "ResNet-50": partial(sw.from_onnx, LIGHT / "light_resnet50.onnx"),
     "DenseNet-121": partial(sw.from_onnx, LIGHT / "light_densenet121.onnx"),
 }

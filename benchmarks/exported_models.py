@@ -20,11 +20,13 @@ ANY = torch.export.Dim.DYNAMIC
 
 
 class Exported(NamedTuple):
-    """A model, inputs for it, and what torch computes from them (None where it does not)."""
+    """A model, inputs for it, and what torch computes from them with the module that was exported
+    (None where the model has more than that)."""
 
     proto: ModelProto
     arrays: list[np.ndarray]
     expected: list[np.ndarray] | None
+    module: nn.Module | None
 
 
 def export(
@@ -56,7 +58,8 @@ def export(
             options["dynamic_shapes"] = model.shapes(sizes) if hasattr(model, "shapes") else sizes
         program: Any = torch.onnx.export(model, tuple(args), dynamo=True, **options)
     results = found if isinstance(found, tuple) else (found,)
-    return Exported(program.model_proto, [x.numpy() for x in args], [y.numpy() for y in results])
+    arrays, expected = ([x.numpy() for x in some] for some in (args, results))
+    return Exported(program.model_proto, arrays, expected, model)
 
 
 class LanguageModel(nn.Module):
@@ -422,4 +425,4 @@ def detector(width: int = 16, classes: int = 20, size: int = 256, boxes: int = 2
         graph.node.append(helper.make_node(kind, own, [result], f"node_{result}", **more))
     kinds = {"chosen": (TensorProto.INT64, ["n", 3]), "corners": (TensorProto.FLOAT, ["n", 4])}
     graph.output.extend(helper.make_tensor_value_info(name, *own) for name, own in kinds.items())
-    return Exported(made.proto, made.arrays, None)
+    return Exported(made.proto, made.arrays, None, None)

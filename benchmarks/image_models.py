@@ -7,14 +7,16 @@ before and after it. Weights are random.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, helper, shape_inference
+import onnx
+from onnx import ModelProto, helper, numpy_helper, shape_inference
 from onnx_writer import FLOAT, Writer
 
-import stepwell as sw
-
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+"""Models of ONNX's test data, whose weights are made by operators."""
 Loaded = tuple[ModelProto, list[np.ndarray]]
 """A model and inputs for it."""
 
@@ -122,10 +124,44 @@ def resnet50() -> ModelProto:
     return m.model({"x": (FLOAT, (1, 3, 224, 224))}, residual(m, (3, 4, 6, 3), bottleneck=True))
 
 
-def resnet18() -> sw.Module:
+def resnet18() -> ModelProto:
     """ResNet-18 for an image of 224 x 224 as trained: batch norms are still operators."""
     m = Trained()
-    return sw.from_onnx(m.model({"x": (FLOAT, (1, 3, 224, 224))}, residual(m, (2, 2, 2, 2))))
+    return m.model({"x": (FLOAT, (1, 3, 224, 224))}, residual(m, (2, 2, 2, 2)))
+
+
+def light(name: str) -> ModelProto:
+    """A model of ONNX's test data with random weights, for an image of 224 x 224.
+
+    Filters keep the variance of what they are applied to (He et al., 2015); biases and the
+    statistics of batch norms are in [0.5, 1). A softmax at the end is left out, as it hides errors.
+    """
+    proto = onnx.load(LIGHT / f"light_{name}.onnx")
+    graph, random, nodes = proto.graph, np.random.default_rng(0), list[onnx.NodeProto]()
+    constants = {c.name: numpy_helper.to_array(c) for c in graph.initializer}
+    images = [value for value in graph.input if value.name not in constants]
+    for node in graph.node:
+        if node.op_type == "BatchNormalization" and not node.attribute:
+            # The default, which MNN does not know.
+            node.attribute.append(helper.make_attribute("epsilon", 1e-5))
+        if node.op_type != "ConstantOfShape":
+            nodes.append(node)
+            continue
+        shape = constants.pop(node.input[0])
+        weight = random.uniform(0.5, 1.0, shape)
+        if len(shape) > 1:
+            weight = random.standard_normal(shape) * np.sqrt(2 / np.prod(shape[1:]))
+        constants[node.output[0]] = weight.astype(np.float32)
+    if nodes[-1].op_type == "Softmax":
+        graph.output[0].name = nodes.pop().input[0]
+    made = helper.make_graph(
+        nodes,
+        graph.name,
+        images,
+        graph.output,
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    return helper.make_model(made, opset_imports=proto.opset_import, ir_version=9)
 
 
 def residual_network(

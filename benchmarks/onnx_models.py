@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from harness import LeftOutError, Row, Table, timed
 from onnx import ModelProto
-from peers import OF_ONNX, OURS, in_onnx
+from peers import OF_ONNX, OURS, Call, Maker, in_onnx
 
 import stepwell as sw
 from stepwell.tools.timing import duration, measure
@@ -54,13 +54,25 @@ MODELS: dict[str, Callable[[], Loaded]] = {
 """Convolutions decide the time of those with a star."""
 
 
-def run(
-    name: str,
-    make: Callable[[], tuple[ModelProto, list[np.ndarray]]],
-    *,
-    threads: int = 1,
-    rounds: int = 9,
-) -> Row:
+def compiled(
+    proto: ModelProto, arrays: list[np.ndarray], threads: int, peers: Mapping[str, Maker]
+) -> tuple[dict[str, Call], Row, dict[str, str]]:
+    """A model, compiled and in peers; what its compilation takes; and why peers refuse it."""
+    start = time.process_time()
+    module = sw.from_onnx(proto)
+    read = time.process_time()
+    exe = sw.compile(module, threads=threads)
+    facts = {"import": duration(read - start), "compile": duration(time.process_time() - read)}
+    calls, refused = {OURS: lambda: exe(*arrays)}, dict[str, str]()
+    for peer in peers:
+        try:
+            calls |= in_onnx(proto, arrays, threads, [peer])
+        except RuntimeError as error:
+            refused[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
+    return calls, facts, refused
+
+
+def run(name: str, make: Callable[[], Loaded], *, threads: int = 1, rounds: int = 9) -> Row:
     """Import, compile and time one model.
 
     Raises:
@@ -71,17 +83,7 @@ def run(
         proto, arrays = make()
     except ModuleNotFoundError as error:
         raise LeftOutError(str(error)) from error
-    start = time.process_time()
-    module = sw.from_onnx(proto)
-    read = time.process_time()
-    exe = sw.compile(module, threads=threads)
-    facts = {"import": duration(read - start), "compile": duration(time.process_time() - read)}
-    calls, refused = {OURS: lambda: exe(*arrays)}, dict[str, str]()
-    for peer in OF_ONNX:
-        try:
-            calls |= in_onnx(proto, arrays, threads, [peer])
-        except RuntimeError as error:
-            refused[peer] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
+    calls, facts, refused = compiled(proto, arrays, threads, OF_ONNX)
     result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
     result = replace(result, missing=refused | dict(result.missing))
     return result.row(facts, None if name.endswith("*") else GOAL)

@@ -6,17 +6,22 @@ the outputs from the inputs. Peers that are not installed are skipped; `missing`
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from ml_dtypes import bfloat16
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper, shape_inference
+from onnx import ModelProto, TensorProto, defs, helper, numpy_helper, save, shape_inference
 from scipy.sparse import csr_array
 
 OURS = "stepwell"
@@ -27,6 +32,9 @@ Call = Callable[[], Any]
 PEERS = {
     "onnxruntime": "onnxruntime",
     "openvino": "openvino",
+    "MNN": "MNN",
+    "ncnn": "ncnn",
+    "pnnx": "pnnx",
     "torch": "torch",
     "torch-geometric": "torch_geometric",
     "threadpoolctl": "threadpoolctl",
@@ -117,11 +125,80 @@ def open_vino(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> 
     return lambda: request.infer(feed, share_inputs=True, share_outputs=True)[0]
 
 
-OF_ONNX: Mapping[str, Callable[[ModelProto, Sequence[np.ndarray], int], Call]] = {
-    "onnxruntime": onnx_runtime,
-    "openvino": open_vino,
-}
+@contextmanager
+def converted(model: ModelProto, made: str, code: str, *arguments: str) -> Iterator[Path]:
+    """A folder with "model.onnx" and the files that a converter makes of it.
+
+    Args:
+        model: the model.
+        made: the name of one of those files.
+        code: calls the converter, in a process of its own.
+        arguments: what `sys.argv` has there.
+
+    Raises:
+        RuntimeError: if the converter fails; the message is the end of its output.
+    """
+    with TemporaryDirectory() as folder:
+        save(model, Path(folder, "model.onnx"))
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True)
+        if not Path(folder, made).exists():
+            raise RuntimeError(done.stderr or done.stdout)
+        yield Path(folder)
+
+
+def mnn(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> Call:
+    """The model in MNN, in single precision.
+
+    The command `mnnconvert` also installs a package and sends statistics, so that the function
+    below it is called.
+    """
+    expr, nn = (importlib.import_module(f"MNN.{name}") for name in ("expr", "nn"))
+    code = "import MNN, _tools, sys; _tools.mnnconvert(sys.argv)"
+    files = ["--modelFile", "model.onnx", "--MNNModel", "model.mnn"]
+    options = {"backend": "CPU", "precision": "high", "numThread": threads}
+    manager = nn.create_runtime_manager((options,))
+    names = [[value.name for value in some] for some in (model.graph.input, model.graph.output)]
+    arguments = ["-f", "ONNX", *files, "--bizCode", "none"]
+    with converted(model, "model.mnn", code, *arguments) as folder:
+        path = str(folder / "model.mnn")
+        network = nn.load_module_from_file(path, *names, runtime_manager=manager)
+
+    def call() -> np.ndarray:
+        given = [expr.const(x, list(x.shape), expr.NCHW) for x in inputs]
+        return expr.convert(network.forward(given)[0], expr.NCHW).read()
+
+    return call
+
+
+def ncnn(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> Call:
+    """The model in ncnn, in single precision, for inputs and results with a batch of one."""
+    engine = importlib.import_module("ncnn")
+    network = engine.Net()
+    network.opt.num_threads = threads
+    for use in ("packed", "storage", "arithmetic"):
+        setattr(network.opt, f"use_fp16_{use}", False)
+    shapes = ",".join(f"{list(x.shape)}f32".replace(" ", "") for x in inputs)
+    arguments = ["import pnnx; pnnx.pnnx()", "model.onnx", f"inputshape={shapes}", "fp16=0"]
+    with converted(model, "model.ncnn.param", *arguments) as folder:
+        files = str(folder / "model.ncnn.param"), str(folder / "model.ncnn.bin")
+        if network.load_param(files[0]) or network.load_model(files[1]):
+            raise RuntimeError("a layer that ncnn does not have")
+
+    def call() -> np.ndarray:
+        with network.create_extractor() as extractor:
+            for i, x in enumerate(inputs):
+                extractor.input(f"in{i}", engine.Mat(x, batch_index=0))
+            return extractor.extract("out0")[1].numpy(batch_index=0)
+
+    return call
+
+
+Maker = Callable[[ModelProto, Sequence[np.ndarray], int], Call]
+OF_ONNX: Mapping[str, Maker] = {"onnxruntime": onnx_runtime, "openvino": open_vino}
 """The peers that read models of ONNX."""
+OF_IMAGES: Mapping[str, Maker] = {**OF_ONNX, "MNN": mnn, "ncnn": ncnn}
+"""The same, and those for networks on images."""
 
 
 def in_onnx(
@@ -131,7 +208,7 @@ def in_onnx(
     names: Sequence[str] = ("onnxruntime",),
 ) -> dict[str, Call]:
     """The model in those of these peers that are installed."""
-    return {name: OF_ONNX[name](model, inputs, threads) for name in names if installed(name)}
+    return {name: OF_IMAGES[name](model, inputs, threads) for name in names if installed(name)}
 
 
 def torch_call(function: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Call:

@@ -1,4 +1,4 @@
-"""The models of `benchmarks/onnx_models.py`, but small, beside torch or the reference of ONNX."""
+"""The models of `benchmarks/`, but small, beside torch or the reference of ONNX."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import checker
 from onnx.reference import ReferenceEvaluator
 
 import stepwell as sw
@@ -30,6 +31,7 @@ EXPORTED: dict[str, tuple[Any, ...]] = {
     "segmenter": (4, 3, 2, 16),
     "detector": (4, 3, 64, 5),
 }
+MOBILE = ["mobile_net_v3", "efficient_net"]
 CHANNELS_LAST: dict[str, tuple[Any, ...]] = {
     "residual_network": (8, (1, 1), 37, 5),
     "sentence_network": (30, 16, 2, 11, 3),
@@ -58,6 +60,24 @@ def test_exported(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make = getattr(importlib.import_module("exported_models"), name.partition(" ")[0])
     made = make(*EXPORTED[name])
     as_expected(made.proto, made.arrays, made.expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MOBILE)
+def test_mobile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    made = getattr(importlib.import_module("mobile_networks"), name)(64, 4)
+    as_expected(made.proto, made.arrays, made.expected)
+
+
+@pytest.mark.parametrize("name", ["inception_v2", "shufflenet"])
+def test_weights_of_test_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    proto = importlib.import_module("image_models").light(name)
+    checker.check_model(proto, full_check=True)
+    image = np.random.default_rng(1).standard_normal((1, 3, 224, 224), np.float32)
+    scores = sw.compile(sw.from_onnx(proto))(image)
+    assert 0.1 < np.std(scores) < np.inf
 
 
 @pytest.mark.parametrize("name", CHANNELS_LAST)
