@@ -150,8 +150,8 @@ def converted(model: ModelProto, made: str, code: str, *arguments: str) -> Itera
 def mnn(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> Call:
     """The model in MNN, in single precision.
 
-    The command `mnnconvert` also installs a package and sends statistics, so that the function
-    below it is called.
+    The converter is called without its command `mnnconvert`, which also installs a package and
+    sends statistics.
     """
     expr, nn = (importlib.import_module(f"MNN.{name}") for name in ("expr", "nn"))
     code = "import MNN, _tools, sys; _tools.mnnconvert(sys.argv)"
