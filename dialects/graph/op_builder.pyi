@@ -1696,8 +1696,8 @@ class OpBuilder(ABC, Generic[V]):
         `graph.winograd_filter` makes it of the filters.
 
         All sizes but N are numbers. A NaN or an infinity in x makes results of its tile NaN that do not
-        depend on it. Rounding errors are about those of the sums of `graph.blocked_conv` for n = 4, and
-        up to ten times as large for n = 6.
+        depend on it. Rounding errors are up to twice those of `graph.blocked_conv` for n = 4, and 5 to
+        16 times as large for n = 6.
 
         %y = graph.winograd_conv %x, %u, %b tile = 2 block = 2
             : (tensor<1x1x6x4x2xf32>, tensor<16x2x4xf32>, tensor<4xf32>) -> tensor<1x2x4x2x2xf32>

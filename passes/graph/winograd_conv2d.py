@@ -9,7 +9,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import PassFailedException
 
+from ...core.errors import explain
 from ...core.ir.context import decide
 from ...core.pipelines.actions import allowed
 from ...core.pipelines.budgets import SUMS
@@ -119,9 +121,14 @@ class GraphWinogradConv2dPass(ModulePass):
     budget = SUMS
 
     largest: int = 4
-    """The largest side of a tile: 4, or 2, with which errors do not grow; 1 for no tiles."""
+    """The largest side of a tile: 4, or 2 for smaller errors, or 1 for none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.largest not in (1, 2, 4):
+            fact = "no tile of this size"
+            raise PassFailedException(
+                explain(self.name, fact, expected="largest=1, 2 or 4", got=self.largest)
+            )
         permission = Permission(op)
         for ops in bodies(op):
             for conv in ops:

@@ -206,3 +206,17 @@ def test_not_used(name: str) -> None:
 def test_kept_roundings() -> None:
     module = model(USED["one"])
     assert "winograd" not in sw.compile(module, threads=1, rounding="kept").ir("optimized")
+
+
+def test_its_option_is_the_switch() -> None:
+    module, name = model(USED["one"]), "graph-winograd-conv2d"
+
+    def optimized(largest: int) -> str:
+        pipeline = sw.pipeline(threads=1).replace(name, f"{name}{{largest={largest}}}")
+        return sw.compile(module, threads=1, pipeline=pipeline).ir("optimized")
+
+    assert "tile = 4" in optimized(4)
+    assert "tile = 2" in optimized(2)
+    assert "winograd" not in optimized(1)
+    with pytest.raises(sw.CompileError, match=r"no tile of this size, expected largest=1, 2 or 4"):
+        optimized(3)

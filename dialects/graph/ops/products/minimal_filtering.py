@@ -51,7 +51,7 @@ def minimal_filtering(m: int, r: int) -> MinimalFiltering:
         signal.append(factors)
         divisor = math.prod((point - other for other in others), start=scale)
         filter.append([point**k / divisor for k in range(r)])
-    # The point at infinity, where a polynomial has the value of its first coefficient.
+    # The point at infinity, where the value of a polynomial is its leading coefficient.
     factors, scale = _whole(_with_roots(points))
     signal.append(factors)
     filter.append([*[Fraction(0)] * (r - 1), 1 / scale])
