@@ -197,7 +197,10 @@ class _ProofSearch:
         if len(one) > 1 or len(other) > 1:
             return len(one) < len(other)
         (value,), (stronger,) = one, other
-        return value != stronger and self.ranges.is_nonnegative(stronger - value)
+        if value == stronger or self.ranges.is_nonnegative(value - stronger):
+            return False
+        # Facts that bound each other lead to conditions with larger and larger factors.
+        return self.ranges.is_nonnegative(stronger - value) or _factors(value) < _factors(stronger)
 
     # For a fact f(n):  not f(0) and .. and not f(k)  =>  k - n < 0
     def by_numbers(self, value: Affine, facts: Sequence[Affine]) -> Proof | None:
@@ -271,6 +274,11 @@ class _ProofSearch:
         if len(parts) == 2:
             # min(a, b) <= (a + b) / 2, which is all there is of -max(a, -a).
             yield self.bounded(value, parts[0] + parts[1], facts)
+
+
+def _factors(value: Affine) -> int:
+    """The sum of the magnitudes of the factors of the unknowns."""
+    return sum(abs(factor) for monomial, factor in value.terms if monomial)
 
 
 # a * x + b < 0  ==  x <= (-b - 1) floordiv a  for a > 0

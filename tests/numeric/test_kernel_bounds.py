@@ -451,3 +451,23 @@ def test_an_operator_knows_its_own_memory() -> None:
     matrix, x = csr_array(np.eye(4, 3, dtype=np.float32)), vector(6).reshape(3, 2)
     got = sw.compile(b.module(), threads=1)(matrix, x)
     np.testing.assert_array_equal(got, b.module().run_reference(matrix, x))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 17])
+def test_guards_that_bound_each_other(size: int) -> None:
+    """What they say of the place is no condition on sizes with larger and larger factors."""
+
+    def blurred(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as i:
+            y[i] = 0.0
+            with k.serial(5) as d:
+                place = i + d - 2
+                with k.only_if(place >= 0), k.only_if(place < x.shape[0]):
+                    y.accumulate(i, x[place], "add")
+
+    b = sw.Builder("main")
+    x = b.input("x", ("n",))
+    b.output(b.relu(b.call_kernel(sw.kernel(blurred), x, results=sw.TensorSpec(("n",)))))
+    given = vector(size)
+    want = [given[max(i - 2, 0) : i + 3].sum() for i in range(size)]
+    np.testing.assert_array_equal(sw.compile(b.module(), threads=1)(given), want)
