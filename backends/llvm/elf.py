@@ -18,7 +18,7 @@ from ...core.errors import CompileError, explain
 from .images import PAGE, Image
 
 _MAGIC = b"\x7fELF\x02\x01"
-"""What a file begins with: 64 bits, the low byte of a number first."""
+"""The first bytes of a file of 64 bits, with the low byte of a number first."""
 _RELOCATABLE, _X86_64 = 1, 62
 _SYMBOLS, _RELOCATIONS, _NO_BITS = 2, 4, 8
 """Types of sections: the symbol table, references with addends, and zeros that are not stored."""

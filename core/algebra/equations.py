@@ -96,13 +96,13 @@ def sometimes_equal(
     for equation in equations:
         if any(len(monomial) > 1 for monomial, _ in equation.terms):
             return False
-        own = [(factor, *monomial) for monomial, factor in equation.terms if monomial]
-        solutions = (
-            -equation.constant // factor < counts[atom]
-            for factor, atom in own
-            if uses[atom] == 1 and equation.constant % factor == 0 >= equation.constant * factor
+        alone = [atom for atom in equation.atoms if uses[atom] == 1]
+        solutions = (divmod(-equation.constant, equation.coefficient(atom)) for atom in alone)
+        found = (
+            rest == 0 and 0 <= number < counts[atom]
+            for atom, (number, rest) in zip(alone, solutions, strict=True)
         )
-        if equation.constant and not any(solutions):
+        if equation.constant and not any(found):
             return False
     return True
 

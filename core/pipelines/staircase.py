@@ -55,7 +55,6 @@ _OPTIMIZED = {
         "graph-combine-parallel-conv2d",
         "graph-fold-constant",
         "graph-alter-op-layout",
-        # Filters that it transforms are folded after it.
         "graph-winograd-conv2d",
         "graph-simplify",
         "graph-fold-constant",

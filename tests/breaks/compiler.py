@@ -527,8 +527,8 @@ COMPILER = (
     Break(
         "a load meets a store at a place that its loop does not reach",
         "core/algebra/equations.py",
-        "-equation.constant // factor < counts[atom]",
-        "-equation.constant // factor <= counts[atom]",
+        "0 <= number < counts[atom]",
+        "0 <= number <= counts[atom]",
         "tests/unit/test_equations.py",
     ),
     # The code of kernels.

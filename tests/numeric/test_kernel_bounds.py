@@ -455,7 +455,7 @@ def test_an_operator_knows_its_own_memory() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 17])
 def test_guards_that_bound_each_other(size: int) -> None:
-    """What they say of the place is no condition on sizes with larger and larger factors."""
+    """No condition on sizes follows from them, such as one with ever larger factors."""
 
     def blurred(k: Any, x: Any, y: Any) -> None:
         with k.loops(*y.shape) as i:

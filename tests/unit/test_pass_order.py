@@ -70,7 +70,7 @@ class Place:
 
 
 def places(name: str) -> Iterator[Place]:
-    """What a pass states."""
+    """The orders that a pass states."""
     for section in _SECTION.findall(inspect.getdoc(passes()[name]()) or ""):
         for part in " ".join(section.split()).removesuffix(".").split("; "):
             found = _PLACE.fullmatch(part)
@@ -86,7 +86,7 @@ def steps(level: int) -> list[ModulePass]:
 
 
 def misplaced(names: Sequence[str]) -> list[Place]:
-    """What passes state that a pipeline does not keep to."""
+    """The stated orders that a pipeline does not have."""
     stated = [place for name in dict.fromkeys(names) for place in places(name)]
     return [p for p in stated if p.other in names and not p.holds(names)]
 

@@ -30,7 +30,15 @@ from ...interfaces import (
 )
 from ...nests import scalars
 from .contraction import flops_of_products, same_element_types
-from .window import check_steps, place_in, positions, step_properties, window_bounds, windows_of
+from .window import (
+    check_bias,
+    check_steps,
+    place_in,
+    positions,
+    step_properties,
+    window_bounds,
+    windows_of,
+)
 
 if TYPE_CHECKING:
     from ...interfaces import Array
@@ -93,10 +101,7 @@ class BlockedConvOp(GraphOp, DemandInterface):
         check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
         filters = self._checked_filters(w, x[-1], facts)
         facts.equal(w[1], x[1] * x[-1].value, "channels of x differ from those of w")
-        if bias and len(bias[0]) != 1:
-            facts.fail("bias is not a vector", "rank 1", f"rank {len(bias[0])}")
-        if bias:
-            facts.equal(w[0], bias[0][0], "length of bias differs from the filters of w")
+        check_bias(bias, w[0], "w", facts)
         axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
         places = [
             positions(2 + i, dim, window.value, stride, dilation, facts)

@@ -81,6 +81,14 @@ def check_steps(count: int, facts: ShapeFacts, **steps: Sequence[int]) -> None:
             facts.fail(f"wrong {what}", f"{count} positive numbers", list(numbers))
 
 
+def check_bias(bias: Sequence[Shape], filters: Dim, of: str, facts: ShapeFacts) -> None:
+    """Require a number for each of the filters of an operand, if there is a bias."""
+    for shape in bias:
+        if len(shape) != 1:
+            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
+        facts.equal(filters, shape[0], f"length of bias differs from the filters of {of}")
+
+
 def positions(
     axis: int, dim: Dim, window: int, stride: int, dilation: int, facts: ShapeFacts
 ) -> Dim:
@@ -165,10 +173,7 @@ def conv_shape(
     if groups > 1 and not (channels.is_static or x[1].is_static):
         facts.fail("groups of channels whose number is not known", "a fixed number", channels)
     facts.equal(channels * groups, x[1], "channels of x differ from those of w times groups")
-    for shape in bias:
-        if len(shape) != 1:
-            facts.fail("bias is not a vector", "rank 1", f"rank {len(shape)}")
-        facts.equal(filters, shape[0], "length of bias differs from the filters of w")
+    check_bias(bias, filters, "w", facts)
     sizes = (dim.value for dim in window)
     axes = enumerate(zip(x[2:], sizes, strides, dilations, strict=True))
     return (x[0], filters, *(positions(2 + i, *sizes, facts) for i, sizes in axes))

@@ -20,6 +20,7 @@ from ...nests.body import KernelBody
 from ...nests.buffers import Buffer, Index, Scalar
 from .contraction import same_element_types
 from .minimal_filtering import MOST, MinimalFiltering, minimal_filtering
+from .window import check_bias
 
 if TYPE_CHECKING:
     from ...interfaces import Array
@@ -136,10 +137,7 @@ class WinogradConvOp(GraphOp):
         if len(u) != 3 or not all(dim.is_static and dim.value > 0 for dim in u):
             facts.fail("u has the wrong shape", "3 sizes of 1 or more", text(u))
         facts.equal(u[1], x[1] * x[-1].value, "channels of x differ from those of u")
-        for own in bias:
-            if len(own) != 1:
-                facts.fail("bias is not a vector", "rank 1", f"rank {len(own)}")
-            facts.equal(u[2], own[0], "length of bias differs from the filters of u")
+        check_bias(bias, u[2], "u", facts)
         tile, block, filters = self.tile.value.data, self.block.value.data, u[2].value
         if block < 1 or filters % block:
             facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)
