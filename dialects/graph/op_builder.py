@@ -163,7 +163,7 @@ class Arguments:
     ) -> None:
         self._operator = operator
         self._parameters = known = parameters_of(operator)
-        self._bound = known.signature.bind(*args, **kwargs)
+        self._bound = known.bind(args, kwargs)
         for name, argument in self._bound.arguments.items():
             fills = known.signature.parameters[name].default is None or name in known.optional
             if argument is None and not fills:
@@ -239,6 +239,40 @@ class OperatorParameters(NamedTuple):
 
     They are indices, sizes or conditions beside operands that may be floats, or only have a size.
     """
+
+    def bind(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        """The parameters that arguments are for.
+
+        Raises:
+            TypeError: if they are not those of the constructor.
+        """
+        return self._bound(self.signature.bind, args, kwargs)
+
+    def bind_term(self, args: Iterable[Any], kwargs: Mapping[str, Any]) -> inspect.BoundArguments:
+        """The same for a term that matches an operator: it need not state all of them.
+
+        Raises:
+            TypeError: if they are not those of the constructor.
+        """
+        return self._bound(self._written.bind_partial, args, kwargs)
+
+    @property
+    def _written(self) -> inspect.Signature:
+        """The parameters that people write: the type of the result follows from the others."""
+        known = self.signature.parameters
+        return inspect.Signature([known[name] for name in known if name != "result_type"])
+
+    def _bound(
+        self,
+        bind: Callable[..., inspect.BoundArguments],
+        args: Iterable[Any],
+        kwargs: Mapping[str, Any],
+    ) -> inspect.BoundArguments:
+        try:
+            return bind(*args, **kwargs)
+        except TypeError as error:
+            known = ", ".join(self._written.parameters)
+            raise TypeError(f"{error}; it takes {known}") from None
 
 
 @functools.cache

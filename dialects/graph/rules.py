@@ -346,7 +346,7 @@ class _Finder:
             fact = f"{kind.name} has several optional operands, or lists of operands"
             raise self._identity.error(fact)
         given = {str(keyword.arg): keyword.value for keyword in keywords}
-        bound = parameters.signature.bind_partial(*arguments, **given).arguments
+        bound = parameters.bind_term(arguments, given).arguments
         operands = tuple(
             self._operand(name, bound.pop(name), name in parameters.variadic)
             for name in parameters.operands

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import EllipsisType
 from typing import Any
@@ -27,6 +26,7 @@ from ...core.patterns.terms import (
 from ...core.registry import dialects
 from ...dialects.graph.dialect import Graph
 from ...dialects.graph.interfaces import FusionKind, GraphOp
+from ...dialects.graph.op_builder import parameters_of
 
 OPERATORS: dict[str, type[GraphOp]] = {
     op.name.partition(".")[2]: op for op in Graph.operations if issubclass(op, GraphOp)
@@ -112,19 +112,20 @@ def op(
 
 def call(operator: type[GraphOp]) -> Callable[..., Operator]:
     """An operator as a function of a pattern, with the arguments of its constructor."""
-    parameters = list(inspect.signature(operator.__init__).parameters.values())[1:]
-    signature = inspect.Signature([p for p in parameters if p.name != "result_type"])
-    declared = [name for name, _ in operator.get_irdl_definition().operands]
+    parameters = parameters_of(operator)
 
     def term(
         *args: Any, uses: int | None = None, name: str | None = None, **kwargs: Any
     ) -> Operator:
         rest = args[-1:] == (...,)
         try:
-            bound = signature.bind_partial(*(args[:-1] if rest else args), **kwargs).arguments
+            given = args[:-1] if rest else args
+            bound = parameters.bind_term(given, kwargs).arguments
         except TypeError as error:
             raise CompileError(explain(operator.name, str(error))) from error
-        operands = [_operand(bound.pop(key)) if key in bound else None for key in declared]
+        operands = [
+            _operand(bound.pop(key)) if key in bound else None for key in parameters.operands
+        ]
         while operands and operands[-1] is None:
             operands.pop()
         return _operator((operator,), [*operands, *([...] if rest else [])], bound, uses, name)

@@ -575,7 +575,10 @@ class TestNoPattern:
                 lambda x: p.op("graph.relu", x, x),
                 "graph.relu: too many operands, expected 1, got 2",
             ),
-            (lambda x: p.softmax(x, axes=1), "graph.softmax: got an unexpected keyword argument"),
+            (
+                lambda x: p.softmax(x, axes=1),
+                "graph.softmax: got an unexpected keyword argument 'axes'; it takes x, axis",
+            ),
             (lambda x: p.op("graph.softmax", x, axes=1), 'no attribute "axes", expected axis'),
             (lambda x: p.cast(x, "f16"), 'graph.cast: no attribute "target", expected none'),
             (lambda x: p.relu("x"), "wrong operand, expected a term or a number, got str"),
