@@ -17,6 +17,9 @@ from nbformat import NotebookNode
 RATIONALE = "rationale"
 NOTEBOOKS = "notebooks"
 
+BOOSTS = {"reference/python.md": 10, f"{RATIONALE}/": 0.3}
+"""How much more pages count in a search, by how their paths begin."""
+
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source)\b[^>]*\bsrc="?(https?:)?//|"""
     r"""<link\b(?![^>]*canonical)[^>]*\bhref="?(https?:)?//|@import|url\("?(https?:)?//"""
@@ -40,7 +43,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to notebooks to their pages, and list the notes where they begin."""
+    """Lead links to notebooks to their pages, list the notes, and order what a search finds."""
+    for beginning, boost in BOOSTS.items():
+        if page.file.src_uri.startswith(beginning):
+            page.meta["search"] = {"boost": boost}
     if page.file.src_uri == f"{RATIONALE}/index.md":
         titles = (note.read_text(encoding="utf-8").partition("\n")[0] for note in notes_of(config))
         links = zip(titles, notes_of(config), strict=True)

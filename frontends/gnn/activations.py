@@ -62,7 +62,10 @@ def activation(
     def make(self: Activation, *args: Any, **parameters: Any) -> None:
         Activation.__init__(self, *args, **parameters)
 
-    make.__signature__ = signature  # type: ignore[attr-defined]
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    make.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[this, *signature.parameters.values()]
+    )
     arrays = {p: p for p in signature.parameters if "ndarray" in str(signature.parameters[p])}
     members = {
         "__doc__": function.__doc__,

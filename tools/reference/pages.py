@@ -9,9 +9,12 @@ from .commands import commands_page
 from .nests import nests_page
 from .operations import dialect_page
 from .passes import passes_page
+from .python import layers_page, python_page
 from .rules import rules_page
 
 PAGES: dict[str, Callable[[], str]] = {
+    "python.md": python_page,
+    "layers.md": layers_page,
     "graph.md": partial(dialect_page, "graph"),
     "loop.md": partial(dialect_page, "loop"),
     "rt.md": partial(dialect_page, "rt"),
