@@ -29,7 +29,7 @@ def test_demo_prints_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     console = Console(file=io.StringIO(), width=120)
     demo.demonstrate(console, tmp_path / "models")
     printed = console.file.getvalue()  # type: ignore[attr-defined]
-    for text in ("31 of 32 (96.9%)", "468 of 500 (93.6%)", "kernels: ", "graph > optimized"):
+    for text in ("31 of 32 (96.9%)", "468 of 500 (93.6%)", "3 kernels", "stepwell explain"):
         assert text in printed
     for name in ("karate", "digits"):
         sw.from_mlir(tmp_path / "models" / f"{name}.mlir").verify()

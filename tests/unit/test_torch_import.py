@@ -205,14 +205,12 @@ def test_models_that_are_not_supported(model: Any, args: Any, message: str) -> N
 
 
 def test_python_of_the_documentation_runs() -> None:
-    for page in ("README.md", "docs/torch.md"):
-        blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
-        names: dict[str, object] = {"sw": sw}
-        of_torch = [block for block in blocks if page != "README.md" or "import torch" in block]
-        assert of_torch
-        with with_conversions():
-            for block in of_torch:
-                exec(compile(block, page, "exec"), names)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/torch.md").read_text(), re.DOTALL)
+    assert blocks
+    names: dict[str, object] = {"sw": sw}
+    with with_conversions():
+        for block in blocks:
+            exec(compile(block, "docs/torch.md", "exec"), names)
 
 
 @contextlib.contextmanager
