@@ -69,6 +69,7 @@ _PLACES = {
     "progress": "core.progress",
     "reduce": "diagnosis.reduction",
     "register_function": "core.boundary.functions",
+    "run_passes": "api.running",
     "schedule": "tuning.kernel_schedule",
     "to_mixed_precision": "api.precision",
     "tune": "tuning.search",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from .api.loading import load
     from .api.pipeline import pipeline
     from .api.precision import to_mixed_precision
+    from .api.running import run_passes
     from .core.boundary.functions import register_function
     from .core.boundary.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.errors import (
@@ -152,6 +154,7 @@ __all__ = [
     "progress",
     "reduce",
     "register_function",
+    "run_passes",
     "schedule",
     "to_mixed_precision",
     "tune",

@@ -90,22 +90,7 @@ def compile(
             (`stepwell compile --emit asm` still prints the code), or `STEPWELL_NUM_THREADS` is not
             a number.
     """
-    if not isinstance(module, Module):
-        fact, hint = "not a module", "from_onnx, from_torch and from_mlir read models"
-        got = type(module).__name__
-        text = explain("compile", fact, expected="stepwell.Module", got=got, hint=hint)
-        raise CompileError(text)
-    if not isinstance(hooks, Sequence):
-        expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
-        raise CompileError(explain("compile", "wrong hooks", expected=expected, got=got))
-    for hook in hooks:
-        # Not imported without hooks, as a hit of the cache takes less.
-        from ..core.ir.context import PassHook
-
-        if not isinstance(hook, PassHook):
-            got = type(hook).__name__
-            error = explain("compile", "not a hook", expected="stepwell.PassHook", got=got)
-            raise CompileError(error)
+    check_arguments("compile", module, hooks)
     traces = None
     if schedule is not None:
         # Not imported without a schedule, as a hit of the cache takes less.
@@ -125,6 +110,30 @@ def compile(
         traces,
     )
     return compiled(request, hooks, check, max_ulp, verify_each)
+
+
+def check_arguments(subject: str, module: object, hooks: object) -> None:
+    """Check that arguments are a module and hooks.
+
+    Raises:
+        CompileError: if they are not.
+    """
+    if not isinstance(module, Module):
+        fact, hint = "not a module", "from_onnx, from_torch and from_mlir read models"
+        got = type(module).__name__
+        text = explain(subject, fact, expected="stepwell.Module", got=got, hint=hint)
+        raise CompileError(text)
+    if not isinstance(hooks, Sequence):
+        expected, got = "a sequence of stepwell.PassHook", type(hooks).__name__
+        raise CompileError(explain(subject, "wrong hooks", expected=expected, got=got))
+    for hook in hooks:
+        # Not imported without hooks, as a hit of the cache takes less.
+        from ..core.ir.context import PassHook
+
+        if not isinstance(hook, PassHook):
+            got = type(hook).__name__
+            error = explain(subject, "not a hook", expected="stepwell.PassHook", got=got)
+            raise CompileError(error)
 
 
 def compiled(

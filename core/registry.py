@@ -120,3 +120,8 @@ def backend(name: str) -> Callable[..., object]:
     """The function `run(module, inputs)` of the backend called `name`."""
     module = importlib.import_module(f"{_PACKAGE}.backends.{name}.interpreter")
     return module.run
+
+
+def interpreter() -> Callable[..., object]:
+    """The function `run(module, inputs)` that interprets a module at any stage that is IR."""
+    return importlib.import_module(f"{_PACKAGE}.runtime.interpreted").run

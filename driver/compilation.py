@@ -33,13 +33,13 @@ from ..core.registry import make_context
 from ..core.registry import passes as available_passes
 from ..core.target import Target, default_threads, named
 from ..dialects.foreign import check_dialects
-from ..dialects.program import check_interface, constants_in, is_on_buffers, named_weights
+from ..dialects.program import check_interface, constants_in, named_weights
 from ..dialects.stages import stage_of
 from ..passes.loop.scheduler.records import default_path, read_records
 from ..runtime.constants import renewed
 from ..runtime.executable import Executable, executable
 from ..runtime.loaded import Program
-from ..runtime.lowered import Generated, Source, generated, lowered, machine_code
+from ..runtime.lowered import Generated, Source, generated, machine_code
 from ..runtime.staircase import Origin, Staircase
 from ..runtime.vectorcall import boundary
 from .request import Request
@@ -229,12 +229,7 @@ class Compilation:
             CompileError: if the compilation has no such stage, or it makes an invalid access.
             InputError: if the inputs do not fit.
         """
-        from ..runtime.interpreted import interpreted
-
-        work = self.at(stage)
-        if not is_on_buffers(work.program):
-            return work.run_reference(*inputs)
-        return interpreted(work.op, lowered(work))(*inputs)
+        return self.at(stage).run(*inputs)
 
     def executable(
         self,

@@ -25,15 +25,29 @@ from ..backends.reference.remembered import Remembered
 from ..backends.reference.rt import CallEnds, RuntimeContext
 from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
+from ..core.ir.module import Module
 from ..core.ir.symbols import find_symbol
+from ..dialects.program import is_on_buffers
 from ..dialects.rt.abi import Word
 from .executable import Executable
 from .functions import callback, guarded
 from .loaded import Loaded, Program
-from .lowered import Lowered
+from .lowered import Lowered, lowered
 from .plan import frame_size
 
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+def run(module: Module, inputs: Sequence[object]) -> Any:
+    """The results of a module at a stage that is IR, operation by operation: see `Module.run`.
+
+    Raises:
+        CompileError: if it makes an invalid access.
+        InputError: if the inputs do not fit.
+    """
+    if not is_on_buffers(module.program):
+        return module.run_reference(*inputs)
+    return interpreted(module.op, lowered(module))(*inputs)
 
 
 def interpreted(

@@ -218,8 +218,23 @@ class Module:
             fact = f"cannot write {path}: {error.strerror}"
             raise StepwellError(explain("save", fact)) from error
 
+    def run(self, *inputs: object) -> Any:
+        """Run the module operation by operation, at any stage up to `llvm`.
+
+        Every access to memory is checked, and uninitialised memory holds NaN.
+
+        Returns one array, or a tuple of them where the program has several results.
+
+        Raises:
+            CompileError: if the module makes an invalid access.
+            InputError: if the arguments do not fit `inputs`.
+        """
+        from ..registry import interpreter
+
+        return interpreter()(self, inputs)
+
     def run_reference(self, *inputs: object) -> Any:
-        """Run the module on NumPy and SciPy, operator by operator.
+        """Run a module at stages up to `scheduled` on NumPy and SciPy, operator by operator.
 
         Returns one array, or a tuple of them where the program has several results.
         """

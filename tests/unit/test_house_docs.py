@@ -84,6 +84,7 @@ PAGES = [
     "logging",
     "messages",
     "onnx",
+    "pipeline",
     "rewriting",
     "scheduling",
 ]

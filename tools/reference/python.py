@@ -20,7 +20,15 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Programs": ("compile", "Executable", "export", "load", "Target", "progress"),
     "Passes and schedules": (
-        *("pipeline", "PassHook", "patterns", "to_mixed_precision", "schedule", "tune"),
+        *(
+            "pipeline",
+            "run_passes",
+            "PassHook",
+            "patterns",
+            "to_mixed_precision",
+            "schedule",
+            "tune",
+        ),
         *("bisect", "reduce", "Universe"),
     ),
     "Kernels and functions": ("kernel", "register_function"),
