@@ -34,6 +34,8 @@ IMPORTED_NS = time.time_ns()
 _PLACES = {
     "Builder": "frontends.builder",
     "CompileError": "core.errors",
+    "Emulation": "backends.ptx.counters",
+    "EmulationError": "core.errors",
     "Executable": "runtime.executable",
     "ImportModelError": "core.errors",
     "InputError": "core.errors",
@@ -55,6 +57,7 @@ _PLACES = {
     "bisect": "diagnosis.bisection",
     "compile": "api.compiler",
     "distribute": "distributed.distributing",
+    "emulate": "backends.ptx.emulation",
     "export": "api.exporting",
     "from_mlir": "frontends.mlir",
     "from_onnx": "api.imported",
@@ -85,10 +88,13 @@ if TYPE_CHECKING:
     from .api.pipeline import pipeline
     from .api.precision import to_mixed_precision
     from .api.running import run_passes
+    from .backends.ptx.counters import Emulation
+    from .backends.ptx.emulation import emulate
     from .core.boundary.functions import register_function
     from .core.boundary.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.errors import (
         CompileError,
+        EmulationError,
         ImportModelError,
         InputError,
         InternalError,
@@ -120,6 +126,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Builder",
     "CompileError",
+    "Emulation",
+    "EmulationError",
     "Executable",
     "ImportModelError",
     "InputError",
@@ -141,6 +149,7 @@ __all__ = [
     "bisect",
     "compile",
     "distribute",
+    "emulate",
     "export",
     "from_mlir",
     "from_onnx",

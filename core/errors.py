@@ -57,6 +57,21 @@ class MiscompilationError(CompileError):
     inputs: tuple[Any, ...]
 
 
+class EmulationError(StepwellError):
+    """A kernel does what hardware does not report, or reports without saying where.
+
+    `kind` is "race", "bounds", "alignment", "uninitialised", "barrier", "read-only", "division" or
+    "endless"; `line` is the line of the instruction in the text, `source` the file and line that it
+    was compiled from, if the text says, and `block` and `thread` are the coordinates of the thread.
+    """
+
+    kind: str
+    line: int
+    source: str | None
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+
+
 class TargetError(StepwellError):
     """A target name is unknown, or the host cannot run code made for it."""
 

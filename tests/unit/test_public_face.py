@@ -43,10 +43,12 @@ GIVEN = (
     *("distributed.partition.Partition", "tuning.kernel_schedule.KernelSchedule"),
     "tuning.kernel_schedule.ScheduleTime",
     *("api.exporting.Exported", "runtime.artefacts.verifying.Verification"),
+    *("backends.ptx.counters.Emulation", "backends.ptx.counters.LineCounters"),
 )
 """Classes whose objects users are given, and do not make."""
 
 BESIDE = (
+    "backends.ptx.counters.LineCounters",
     "core.ir.context.Change",
     "core.pipelines.decisions.Decision",
     "runtime.fate.Fate",

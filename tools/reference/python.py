@@ -32,15 +32,16 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         *("bisect", "reduce", "Universe"),
     ),
     "Kernels and functions": ("kernel", "register_function"),
+    "Kernels of GPUs": ("emulate", "Emulation"),
     "Large graphs": ("partition", "Partition", "distribute", "out_of_core"),
     "Errors": (
         *("StepwellError", "InputError", "CompileError", "ImportModelError", "UnsupportedError"),
-        *("TargetError", "MiscompilationError", "InternalError"),
+        *("TargetError", "MiscompilationError", "InternalError", "EmulationError"),
     ),
 }
 
 _PACKAGE = importlib.import_module("...", __package__)
-_RETURNED = (_PACKAGE.Executable, _PACKAGE.Partition)
+_RETURNED = (_PACKAGE.Executable, _PACKAGE.Emulation, _PACKAGE.Partition)
 """Classes whose objects functions return: nobody calls their constructors."""
 
 _LAYERS = """\
