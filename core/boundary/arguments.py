@@ -216,7 +216,8 @@ def _check_shape(spec: ValueSpec, shape: Sequence[int]) -> None:
         raise _wrong(spec, "wrong rank", f"{len(spec.shape)} {_shape(spec.shape)}", len(shape))
     for want, got in zip(spec.shape, shape, strict=True):
         if isinstance(want, int) and want != got:
-            raise _wrong(spec, "wrong shape", _shape(spec.shape), _shape(shape))
+            hint = _OF_EXAMPLE if spec.of_example else None
+            raise _wrong(spec, "wrong shape", _shape(spec.shape), _shape(shape), hint)
 
 
 def sparse(spec: ValueSpec, value: object, index_dtypes: IndexDtypes) -> Csr:
@@ -360,5 +361,11 @@ def _name(value: object) -> str:
     return type(value).__name__
 
 
-def _wrong(spec: ValueSpec, fact: str, expected: object, got: object) -> InputError:
-    return InputError(explain(f'input "{spec.name}"', fact, expected=expected, got=got))
+_OF_EXAMPLE = "the sizes are those of the example: see dynamic and dynamic_shapes of from_torch"
+
+
+def _wrong(
+    spec: ValueSpec, fact: str, expected: object, got: object, hint: str | None = None
+) -> InputError:
+    subject = f'input "{spec.name}"'
+    return InputError(explain(subject, fact, expected=expected, got=got, hint=hint))

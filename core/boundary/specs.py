@@ -38,7 +38,8 @@ class ValueSpec:
     A dimension is an int, or a str where it is symbolic. `format` is None for a dense array
     and "csr" for a sparse one with `nnz` stored entries. An input that is a part of an argument of
     the model, a dictionary or a sequence, has a `path`: the name of the argument, then keys, such
-    as ``("edge_index_dict", ("paper", "cites", "paper"))``.
+    as ``("edge_index_dict", ("paper", "cites", "paper"))``. `of_example` is True where the sizes
+    are those of an example that the model was exported with.
     """
 
     name: str
@@ -47,6 +48,7 @@ class ValueSpec:
     format: str | None = None
     nnz: int | str | None = None
     path: tuple[Key, ...] = field(default=(), repr=False)
+    of_example: bool = field(default=False, repr=False)
 
     def __str__(self) -> str:
         shape = "x".join(str(d) for d in self.shape)

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
     TensorType,
+    UnitAttr,
 )
 from xdsl.ir import Attribute
 
@@ -27,6 +28,8 @@ from ..errors import CompileError, explain
 NAME, DIMS, NNZ, PATH = "graph.name", "graph.dims", "graph.nnz", "graph.path"
 """Attributes of arguments and results: the public name, the names of the dimensions, the number of
 stored entries, and the place in an argument of the model that is a dictionary or a sequence."""
+EXAMPLE = "graph.example"
+"""Attribute of an argument whose sizes are those of an example."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
 
@@ -169,6 +172,7 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
         "csr" if sparse else None,
         _entries(attrs.get(NNZ)) if sparse else None,
         tuple(_keys(attrs.get(PATH))),
+        EXAMPLE in attrs,
     )
 
 
@@ -198,14 +202,23 @@ def state_paths(function: func.FuncOp, paths: Mapping[str, Sequence[Key]]) -> No
             return ArrayAttr(list(map(StringAttr, key)))
         return StringAttr(key) if isinstance(key, str) else IntegerAttr(key, i64)
 
-    specs, attrs = specs_of(function)[0], face_of(function).arguments
-    stated = [
-        {**given, PATH: ArrayAttr(list(map(attribute, paths[spec.name])))}
-        if spec.name in paths
-        else given
-        for spec, given in zip(specs, attrs, strict=True)
-    ]
-    function.arg_attrs = ArrayAttr(list(map(DictionaryAttr, stated)))
+    specs = specs_of(function)[0]
+    found = [paths.get(spec.name) for spec in specs]
+    _state(
+        function,
+        [{} if path is None else {PATH: ArrayAttr(list(map(attribute, path)))} for path in found],
+    )
+
+
+def state_example(function: func.FuncOp) -> None:
+    """State that the sizes of the inputs of a function are those of an example."""
+    _state(function, [{EXAMPLE: UnitAttr()}] * len(function.function_type.inputs))
+
+
+def _state(function: func.FuncOp, stated: Sequence[Mapping[str, Attribute]]) -> None:
+    """Add attributes to those of each argument of a function."""
+    pairs = zip(face_of(function).arguments, stated, strict=True)
+    function.arg_attrs = ArrayAttr([DictionaryAttr({**old, **new}) for old, new in pairs])
 
 
 def argument_attrs(

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...core.algebra.multiples import as_multiple
 from ...dialects.graph.sizes.guards import Guard
 from .sizes import ENDLESS, TorchSizes
 
@@ -31,6 +32,8 @@ def conditions(program: Any, sizes: TorchSizes, least: Mapping[str, int]) -> lis
     inputs = _inputs(program)
     guards = [_guard(text, inputs, sizes) for text in getattr(program, "_guards_code", None) or ()]
     found = [guard for guard in guards if guard is not None]
+    pairs = [(a, b) for a, b in sizes.derived.items() if a != b and as_multiple(a, b) is None]
+    found += [Guard(f"{dim} == {equal}") for dim, equal in pairs]
     guarded = {name for guard in found for name in guard.names}
     names = _names(inputs, sizes)
     for symbol, bounds in program.range_constraints.items():

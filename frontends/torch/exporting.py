@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
-import io
-import itertools
 import os
-import re
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MethodType
 from typing import Any
 
-from ...core.errors import ImportModelError, InputError, explain
+from ...core.errors import InputError, explain
+from .callables import refuse_other_files
+from .failures import (
+    Diagnosis,
+    diagnosis_of_export,
+    explained,
+    is_constraint_violation,
+    is_data_dependent,
+)
 from .library import library
 from .recurrent import whole_layers
 from .replacements import exportable_parts
@@ -50,9 +52,6 @@ KEPT = (
 """Operators of ATen that stay whole, because the IR has them or composes them better."""
 
 
-_SIZES = "give sizes that follow from values as arguments, such as num_nodes, size or batch_size"
-
-
 def exported(
     source: Any,
     args: Sequence[Any] | None,
@@ -68,42 +67,23 @@ def exported(
     torch = library()
     is_file = isinstance(source, (str, os.PathLike))
     program: Any = source
-    if isinstance(source, torch.nn.Module):
-        program = _of_module(source, args, kwargs, dynamic_shapes)
-    elif is_file or isinstance(source, torch.export.ExportedProgram):
+    if is_file or isinstance(source, torch.export.ExportedProgram):
+        path = Path(source) if is_file else None
+        if path is not None:
+            refuse_other_files(path)
         for name, given in (("args", args), ("kwargs", kwargs), ("dynamic_shapes", dynamic_shapes)):
             if given is not None:
                 what = "the path of a file" if is_file else "an exported program"
-                fact = f"{name} belong to a module, not to {what}"
+                fact = f"{name} belong to a module or a function, not to {what}"
                 raise InputError(explain("from_torch", fact))
-        if is_file:
-            path = Path(source)
-            if not path.is_file():
-                raise ImportModelError(explain("from_torch", f"no such file: {path}"))
-            with _quiet(), _explained(f"read {path}"):
+        if path is not None:
+            with explained(f"read {path}"):
                 program = torch.export.load(path)
     else:
-        raise _wrong_model(source)
+        program = _of_module(source, args, kwargs, dynamic_shapes)
     table = core_operators()
-    with _quiet(), _explained("decompose the program"):
+    with explained("decompose the program"):
         return program.run_decompositions(table)
-
-
-def _wrong_model(source: Any) -> InputError:
-    """The error for what is no model, with a way to one."""
-    module, name = library().nn.Module, getattr(source, "__name__", type(source).__name__)
-    got, hint = type(source).__name__, None
-    if isinstance(source, type):
-        got, hint = f"the class {name}", "give an instance of it"
-    elif isinstance(source, MethodType) and isinstance(source.__self__, module):
-        got, hint = f"the method {name} of a module", "give the module itself"
-    elif isinstance(source, Mapping):
-        got += ", perhaps the weights of a module"
-        hint = "give the module, after load_state_dict"
-    elif callable(source):
-        got, hint = f"the function {name}", "make it the forward of a torch.nn.Module"
-    expected = "a torch.nn.Module, an ExportedProgram or the path of a .pt2 file"
-    return InputError(explain("from_torch", "wrong model", expected=expected, got=got, hint=hint))
 
 
 def core_operators() -> Any:
@@ -136,35 +116,34 @@ def _of_module(
             explain("from_torch", f"{part} in training mode", hint="call model.eval() first")
         )
     if not isinstance(args, (tuple, list)):
-        fact, got = "args are example inputs of the module", type(args).__name__
-        raise InputError(explain("from_torch", fact, expected="a tuple", got=got))
+        fact, got = "args are example inputs", type(args).__name__
+        hint = "their shapes and element types count"
+        raise InputError(explain("from_torch", fact, expected="a tuple", got=got, hint=hint))
     if kwargs is not None and not isinstance(kwargs, Mapping):
         fact, got = "kwargs are example inputs by name", type(kwargs).__name__
         raise InputError(explain("from_torch", fact, expected="a dictionary", got=got))
     given = stand_ins(tuple(args))
     keywords = None if kwargs is None else stand_ins(dict(kwargs))
 
-    def export(*, strict: bool) -> Any:
-        with _quiet():
+    def export(shapes: Any, *, strict: bool = False) -> Any:
+        with _slow_path(torch), whole_layers(), taking_matrices(module, args, kwargs):
             return torch.export.export(
-                module, given, keywords, dynamic_shapes=dynamic_shapes, strict=strict
+                module, given, keywords, dynamic_shapes=shapes, strict=strict
             )
 
-    matrices = taking_matrices(module, args, kwargs)
-    with _slow_path(torch), whole_layers(), matrices, _explained("export the module"):
+    def diagnose(error: Exception) -> Diagnosis:
+        return diagnosis_of_export(error, module, export, dynamic_shapes)
+
+    with explained("export the module", diagnose):
         try:
-            return export(strict=False)
-        except _data_dependent() as error:
-            return _analysed(export, error)
+            return export(dynamic_shapes)
+        except Exception as error:
+            if is_data_dependent(error) or is_constraint_violation(error):
+                return _analysed(lambda: export(dynamic_shapes, strict=True), error)
+            raise
 
 
-def _data_dependent() -> type[Exception]:
-    """The error of an export that fails where Python needs the value of an element."""
-    symbols = importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    return symbols.GuardOnDataDependentSymNode
-
-
-def _analysed(export: Callable[..., Any], first: Exception) -> Any:
+def _analysed(export: Callable[[], Any], first: Exception) -> Any:
     """Export by TorchDynamo (``strict=True``), in which ``int(index.max())`` is a size.
 
     Raises:
@@ -172,7 +151,7 @@ def _analysed(export: Callable[..., Any], first: Exception) -> Any:
     """
     try:
         with exportable_parts():
-            return export(strict=True)
+            return export()
     except Exception as error:  # of torch or of the model; the first one says what to change
         raise first from error
 
@@ -186,41 +165,3 @@ def _slow_path(torch: Any) -> Iterator[None]:
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without warnings that concern torch alone, and graphs that it prints where it fails."""
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
-
-
-@contextlib.contextmanager
-def _explained(what: str) -> Iterator[None]:
-    """Errors of torch in one line; the whole of it is the cause."""
-    try:
-        yield
-    except Exception as error:  # torch raises errors of many classes, and so does the model
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        fact = lines[0] if lines else type(error).__name__
-        if fact.endswith(":"):
-            fact = " ".join(lines[:2])
-        hint = _SIZES if isinstance(error, _data_dependent()) else _suggestion(lines)
-        text = explain("from_torch", f"torch cannot {what}: {fact}", hint=hint)
-        raise ImportModelError(text) from error
-
-
-def _suggestion(lines: Sequence[str]) -> str | None:
-    """What torch suggests in an error: the fixes of a `Dim`, or its first hint."""
-    start = next((i for i, line in enumerate(lines) if line.startswith("Suggested fix")), None)
-    # They are definitions, such as n = Dim('n', min=4).
-    fixes = (
-        []
-        if start is None
-        else list(itertools.takewhile(re.compile(r"\w+ = ").match, lines[start + 1 :]))
-    )
-    hint = next((line for line in lines if line.startswith("Hint: ")), None)
-    if not fixes and hint is None:
-        return None
-    return f"torch suggests {', '.join(fixes) if fixes else (hint or '').removeprefix('Hint: ')}"

@@ -104,7 +104,7 @@ class _GraphImporter(Importer):
         inputs: list[TorchInput] = []
         for fx, value in tensors:
             try:
-                found = read_input(fx, value, {}, taken, self.sizes)
+                found = read_input(fx, value, taken, self.sizes)
                 inputs.append(replace(found, name=self.names.get(fx.name, fx.name)))
             except UnsupportedNodeError as error:
                 for user in fx.users:

@@ -12,20 +12,21 @@ import numpy as np
 from xdsl.ir import Block
 
 from ...core.algebra.dims import Dim, Shape
-from ...core.errors import ImportModelError, explain
+from ...core.errors import ImportModelError, InputError, explain
 from ...core.ir.module import Module
 from ...core.ir.provenance import named
-from ...core.ir.public_function import state_paths
+from ...core.ir.public_function import state_example, state_paths
 from ...core.ir.weights import WeightStore
 from ...dialects.graph.sizes.guards import GUARDS, guards_attribute
 from ..importing.diagnostics import BlockedError, Problem, UnsupportedNodeError, unsupported
 from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of
 from ..importing.values import Value, static_shape
+from .callables import as_source, as_tensors
 from .conditions import conditions
 from .dtypes import array_of, numpy_dtype
 from .exporting import exported
-from .naming import argument_paths, given_sizes
+from .naming import argument_paths, automatic_shapes, given_sizes
 from .nodes import Node
 from .places import described
 from .registry import closest, conversion, load_conversions
@@ -39,6 +40,8 @@ def from_torch(
     args: Sequence[Any] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
+    *,
+    dynamic: bool = False,
 ) -> Module:
     """Read a model of PyTorch.
 
@@ -49,24 +52,38 @@ def from_torch(
     model's weights after this call may or may not reach the module.
 
     Args:
-        model: a `torch.nn.Module` in evaluation mode, a `torch.export.ExportedProgram`, or the
-            path of a ``.pt2`` file. A file can hold code: read only files that you trust.
-        args: example inputs of a module by position; their values do not matter.
-        kwargs: example inputs of a module by name.
-        dynamic_shapes: the dimensions of a module's inputs that differ between calls, as
+        model: a `torch.nn.Module` in evaluation mode, a method of one (`net.encode`), a function, a
+            `torch.export.ExportedProgram`, or the path of a ``.pt2`` file. A file can hold code:
+            read only files that you trust.
+        args: example inputs of a module or a function by position, tensors or arrays; their values
+            do not matter. One tensor need not be in a tuple.
+        kwargs: example inputs by name.
+        dynamic_shapes: the dimensions of inputs that differ between calls, as
             `torch.export.export` takes them. A `torch.export.Dim` gives a dimension its name.
+        dynamic: whether all dimensions of tensors differ between calls, as far as the model allows.
+            As in `torch.compile`, a size that is 1 in the example stays 1.
 
     Raises:
         InputError: if the arguments do not fit the model, or it is in training mode.
         ImportModelError: if torch is not installed or cannot export the model, or if the program
             has unsupported operators (with all of them, each with the closest supported one).
     """
+    model, args, kwargs = as_source(model), as_tensors(args), as_tensors(kwargs)
+    if hasattr(args, "detach"):
+        args = (args,)
+    if dynamic:
+        if dynamic_shapes is not None:
+            raise InputError(explain("from_torch", "dynamic and dynamic_shapes exclude each other"))
+        dynamic_shapes = automatic_shapes(model, args, kwargs)
     program = exported(model, args, kwargs, dynamic_shapes)
     given: dict[str, Any] = {}
     if dynamic_shapes is not None:
         given = given_sizes(model, program, args or (), kwargs or {}, dynamic_shapes)
     load_conversions()
-    return _ProgramImporter(program).run(given, sparse_arguments(args or (), kwargs or {}))
+    module = _ProgramImporter(program).run(given, sparse_arguments(args or (), kwargs or {}))
+    if args is not None and dynamic_shapes is None:
+        state_example(module.main)
+    return module
 
 
 @dataclass
@@ -125,6 +142,8 @@ class Importer:
         self.body = Block(arg_types=[i.type for i in inputs])
         taken = {name for spec in inputs for dim in spec.shape for name in dim.symbols}
         self.emitter = Emitter(self.body, self.weights, taken)
+        for dim, equal in self.sizes.derived.items():
+            self.emitter.multiples.note(dim, equal)
         for spec, argument in zip(inputs, self.body.args, strict=True):
             argument.location = named(spec.name)
             hint(argument, spec.name)

@@ -11,6 +11,22 @@ from ...core.boundary.specs import Key
 from .library import library
 
 
+def automatic_shapes(module: Any, args: Any, kwargs: Any) -> Any:
+    """The `dynamic_shapes` in which each dimension of a tensor differs between calls if it can."""
+    torch = library()
+
+    def shapes(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO)
+        return None
+
+    try:
+        arguments = inspect.signature(module.forward).bind(*(args or ()), **(kwargs or {}))
+    except (AttributeError, TypeError):
+        return {}  # The export says what is wrong.
+    return torch.utils._pytree.tree_map(shapes, dict(arguments.arguments))
+
+
 def given_sizes(
     module: Any,
     program: Any,

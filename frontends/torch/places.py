@@ -13,7 +13,8 @@ from ...core.ir.provenance import named, placed
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+), in .*(?:\n\s+(.+))?', re.MULTILINE)
 _OWN = str(Path(__file__).parent)
-_LIBRARIES = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), _OWN, "<"})
+_INSTALLED = map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))
+_LIBRARIES = (*dict.fromkeys(_INSTALLED), _OWN, "<")
 
 
 def module_path(node: Any) -> str:
@@ -34,9 +35,14 @@ def line_of(node: Any) -> tuple[str, int, str] | None:
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     if not frames:
         return None
-    own = [frame for frame in frames if not frame[0].startswith(_LIBRARIES)]
+    own = [frame for frame in frames if is_of_user(frame[0])]
     file, line, text = (own or frames)[-1]
     return file, int(line), text.strip()
+
+
+def is_of_user(file: str) -> bool:
+    """Whether a file is the user's own: neither of Python or a package, nor made by torch."""
+    return not file.startswith(_LIBRARIES)
 
 
 def location_of(node: Any) -> LocationAttr:

@@ -57,15 +57,19 @@ def read_inputs(
     placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     taken = set(names.values())
     specs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
-    for number, spec in enumerate(specs):
-        if not hasattr(spec.arg, "name"):
-            continue
-        fx = placeholders.get(spec.arg.name)
-        value = None if fx is None else fx.meta.get("val")
-        if fx is None or (isinstance(value, (int, float, bool, str, type(None)))):
+    given = [
+        (number, placeholders[spec.arg.name])
+        for number, spec in enumerate(specs)
+        if hasattr(spec.arg, "name") and spec.arg.name in placeholders
+    ]
+    for _, fx in given:
+        _name_symbols(fx, names, taken, sizes)
+    for number, fx in given:
+        value = fx.meta.get("val")
+        if isinstance(value, (int, float, bool, str, type(None))):
             continue  # it was a constant of the export
         try:
-            found = read_input(fx, value, names, taken, sizes)
+            found = read_input(fx, value, taken, sizes)
             if number in sparse:
                 found = replace(found, entries=unused(f"{fx.name}_entries", taken))
             inputs.append(found)
@@ -74,9 +78,39 @@ def read_inputs(
     return inputs, problems
 
 
-def read_input(
-    fx: Any, value: Any, names: Mapping[str, str], taken: set[str], sizes: TorchSizes
-) -> TorchInput:
+def _name_symbols(fx: Any, names: Mapping[str, str], taken: set[str], sizes: TorchSizes) -> None:
+    """Name the symbols that are sizes of an input."""
+    for axis, size in enumerate(getattr(fx.meta.get("val"), "shape", ())):
+        symbol = str(size)
+        if _expression(size) is not None and size.node.expr.is_Symbol and not sizes.knows(symbol):
+            name = names.get(symbol) or unused(f"{fx.name}_{axis}", taken)
+            sizes.name(symbol, Dim.symbol(name))
+
+
+def _expression(size: Any) -> Any:
+    """The expression of a size with symbols; None for a number."""
+    found = getattr(getattr(size, "node", None), "expr", None)
+    return None if found is None or found.is_number else found
+
+
+def _name_derived(expression: Any, dim: Dim, sizes: TorchSizes) -> None:
+    """Name a size such as 2*k+1, and k, unless that is the size of an input too.
+
+    h == 2*k + 1  where  k == (h - 1) // 2
+    """
+    roots = expression.free_symbols
+    factor = expression.coeff(next(iter(roots)))
+    rest = expression - factor * next(iter(roots))
+    if len(roots) == 1 and factor.is_Integer and factor > 0 and rest.is_Integer:
+        (root,) = map(str, roots)
+        sizes.name(root, (dim - int(rest)).floordiv(int(factor)))
+        equal = sizes.dim(expression)
+        if equal is not None:
+            sizes.derived[dim] = equal
+            sizes.name(str(expression), dim)
+
+
+def read_input(fx: Any, value: Any, taken: set[str], sizes: TorchSizes) -> TorchInput:
     if type(value).__name__ == "SymInt":
         return TorchInput(fx, fx.name, np.dtype(np.int64), ())
     if not hasattr(value, "shape"):
@@ -86,11 +120,9 @@ def read_input(
         raise UnsupportedNodeError("sparse tensors as inputs", "an edge list, or dense tensors")
     shape: list[Dim] = []
     for axis, size in enumerate(value.shape):
-        expression = getattr(getattr(size, "node", None), "expr", None)
-        if expression is not None and expression.is_Symbol and not sizes.knows(str(expression)):
-            symbol = str(expression)
-            name = names.get(symbol) or unused(f"{fx.name}_{axis}", taken)
-            sizes.name(symbol, Dim.symbol(name))
+        expression = _expression(size)
+        if expression is not None and not sizes.knows(str(expression)):
+            _name_derived(expression, Dim.symbol(unused(f"{fx.name}_{axis}", taken)), sizes)
         found = sizes.dim(size)
         if found is None or not (found.is_static or found == Dim.symbol(found.symbols[0])):
             raise UnsupportedNodeError(f"dimension {axis} is {size}", "a size of its own")

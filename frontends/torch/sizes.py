@@ -38,6 +38,8 @@ class TorchSizes:
         """Vectors of the elements of tensors with one dimension longer than 1."""
         self.checked: dict[tuple[Value, Dim], Value] = {}
         """Indices that are checked to be in [0, size)."""
+        self.derived: dict[Dim, Dim] = {}
+        """Sizes of inputs that others determine, and what they are equal to."""
         self._ranges = {str(symbol): found for symbol, found in ranges.items()}
 
     def copy(self) -> TorchSizes:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import stepwell as sw
 from stepwell.core.errors import ImportModelError, InputError
@@ -125,6 +127,16 @@ def test_everything_that_is_missing_is_reported_at_once() -> None:
     assert "aten.linalg_qr.default, in " in lines[1]
 
 
+def in_script(module: Any) -> Any:
+    """A TorchScript module, of which torch warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.script(module)
+
+
+IN_TRAINING = nn.Linear(2, 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -138,24 +150,32 @@ def test_everything_that_is_missing_is_reported_at_once() -> None:
         ),
         (
             (nn.Linear(2, 2).eval(),),
-            r"args are example inputs of the module, expected a tuple, got N",
+            r"args are example inputs, expected a tuple, got NoneType; their shapes and element",
         ),
         ((nn.Linear(2, 2).eval(), (), 3), r"kwargs are example inputs by name, expected a dict"),
-        ((3,), r"wrong model, expected a torch\.nn\.Module, .*, got int"),
+        ((3,), r"wrong model, expected a torch\.nn\.Module, .*, got int$"),
         (("missing.pt2",), r"from_torch: no such file: missing\.pt2"),
         ((__file__,), r"from_torch: torch cannot read .*test_torch_import\.py: "),
-        ((__file__, ()), r"^from_torch: args belong to a module, not to the path of a file$"),
+        ((__file__, ()), r"^from_torch: args belong to a module or a function, not to the pa"),
         (
             (torch.export.export(nn.Linear(2, 2).eval(), (torch.zeros(1, 2),)), ()),
-            r"^from_torch: args belong to a module, not to an exported program$",
+            r"^from_torch: args belong to a module or a function, not to an exported program$",
         ),
         (
-            (torch.relu, (torch.zeros(2),)),
-            r"file, got the function relu; make it the forward of a torch\.nn\.Module$",
+            (nn.Linear(2, 2).forward, (torch.zeros(1, 2),)),
+            r"the model is in training mode; call model\.eval",
         ),
         (
-            (nn.Linear(2, 2).eval().forward, (torch.zeros(1, 2),)),
-            r"file, got the method forward of a module; give the module itself$",
+            (lambda x: IN_TRAINING(x) + 1, (torch.zeros(1, 2),)),
+            r'module "IN_TRAINING" is in training mode; call model\.eval',
+        ),
+        (
+            (in_script(nn.ReLU()), (torch.zeros(1, 2),)),
+            r"file, got a TorchScript program; give the torch\.nn\.Module that it was made of$",
+        ),
+        (
+            (torch.relu, (np.zeros(2, "U3"),)),
+            r"^from_torch: an example is an array of <U3, expected elements that torch has$",
         ),
         (
             (nn.Linear(2, 2).state_dict(), (torch.zeros(1, 2),)),
@@ -168,6 +188,103 @@ def test_everything_that_is_missing_is_reported_at_once() -> None:
 def test_wrong_arguments(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises((ImportModelError, InputError), match=message):
         sw.from_torch(*arguments)
+
+
+def test_files_of_torch_that_are_no_programs(tmp_path: Path) -> None:
+    block = Block().eval()
+    torch.save(block.state_dict(), tmp_path / "weights.pt")
+    torch.save(block, tmp_path / "module.pth")
+    in_script(nn.ReLU()).save(tmp_path / "script.pt")
+    (tmp_path / "other.onnx").write_bytes(b"")
+    for name, text in {
+        "weights.pt": r"holds weights, or a pickled module, expected .*; make the module in Python",
+        "module.pth": r"holds weights, or a pickled module, expected .*; make the module in Python",
+        "script.pt": r"holds a TorchScript program, expected .*; give the torch\.nn\.Module that",
+        "other.onnx": r"is no model of torch; sw\.from_onnx reads it$",
+    }.items():
+        with pytest.raises(ImportModelError, match=f"^from_torch: .*{name} {text}"):
+            sw.from_torch(tmp_path / name, (torch.zeros(2, 4),))
+
+
+class Coder(nn.Module):
+    """A module with more than one method that people compile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin, self.scale = nn.Linear(4, 3), nn.Parameter(torch.tensor(2.0))
+
+    def encode(self, x: Any) -> Any:
+        return self.lin(x) * self.scale
+
+    def forward(self, x: Any) -> Any:
+        return self.encode(x).relu()
+
+
+CODER = Coder().eval()
+
+
+class Service:
+    def __init__(self) -> None:
+        self.net = CODER
+
+    def answer(self, x: Any) -> Any:
+        return self.net(x) + 1
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "weights"),
+    [
+        (torch.sin, ["args_0"], []),
+        (nn.functional.relu, ["input"], []),
+        (lambda a: a * 2, ["a"], []),
+        (partial(torch.add, alpha=2), ["args_0"], []),
+        (lambda a: CODER(a) * 2, ["a"], ["CODER.scale", "CODER.lin.weight", "CODER.lin.bias"]),
+        (partial(CODER), ["args_0"], ["func.scale", "func.lin.weight", "func.lin.bias"]),
+        (CODER.encode, ["x"], ["scale", "lin.weight", "lin.bias"]),
+        (Service().answer, ["x"], ["net.scale", "net.lin.weight", "net.lin.bias"]),
+    ],
+)
+def test_functions(function: Any, inputs: list[str], weights: list[str]) -> None:
+    x = torch.linspace(-1, 1, 8).view(2, 4)
+    args = (x, x) if getattr(function, "func", None) is torch.add else (x,)
+    module = sw.from_torch(function, args)
+    assert [spec.name for spec in module.inputs][:1] == inputs
+    assert list(module.weights) == weights
+    wanted = function(*args).detach().numpy()
+    np.testing.assert_allclose(module.run_reference(*args), wanted, rtol=1e-6)
+
+
+def test_examples_of_numpy_and_scipy() -> None:
+    x = np.ones((2, 4), np.float32)
+    for args in ((x,), [x], x, torch.from_numpy(x)):
+        (spec,) = sw.from_torch(CODER, args).inputs
+        assert spec.shape == (2, 4)
+    module = sw.from_torch(lambda a, b, n: a @ b * n, (csr_array(x), x.T, np.float32(3)))
+    assert [spec.format for spec in module.inputs] == ["csr", None]
+    np.testing.assert_allclose(module.run_reference(csr_array(x), x.T.copy()), 3 * x @ x.T)
+
+
+def test_all_sizes_are_dynamic_as_far_as_the_model_allows() -> None:
+    args = (torch.zeros(2, 4), {"a": torch.zeros(1, 3), "n": 2})
+    module = sw.from_torch(lambda x, others: (CODER(x), others["a"]), args, dynamic=True)
+    assert [spec.shape for spec in module.inputs] == [("x_0", 4), (1, "others_a_1")]
+    with pytest.raises(InputError, match=r"^from_torch: dynamic and dynamic_shapes exclude each"):
+        sw.from_torch(CODER, args[:1], dynamic=True, dynamic_shapes=({0: Dim("n")},))
+
+
+def test_another_size_than_in_the_example(tmp_path: Path) -> None:
+    hint = "; the sizes are those of the example: see dynamic and dynamic_shapes of from_torch"
+    module = sw.from_torch(CODER, (torch.zeros(2, 4),))
+    exe = sw.compile(module)
+    exe.save(tmp_path / "coder.stepwell")
+    for call in (module.run_reference, exe, sw.load(tmp_path / "coder.stepwell")):
+        with pytest.raises(
+            InputError, match=rf"wrong shape, expected \[2, 4\], got \[3, 4\]{hint}$"
+        ):
+            call(np.zeros((3, 4), np.float32))
+    stated = sw.from_torch(CODER, (torch.zeros(2, 4),), dynamic=True)
+    with pytest.raises(InputError, match=r"wrong shape, expected \[x_0, 4\], got \[2, 5\]$"):
+        stated.run_reference(np.zeros((2, 5), np.float32))
 
 
 class Counting(nn.Module):

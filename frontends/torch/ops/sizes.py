@@ -33,7 +33,8 @@ def item(node: Node, x: Value) -> Any:
     """An element of a tensor as a number, which may become a size."""
     symbol = getattr(getattr(node.results[0], "node", None), "expr", None)
     if x.dtype.kind not in "iub" or symbol is None:
-        raise node.unsupported("an element that is no integer as a number of Python")
+        fact = "an element that is no integer as a number of Python"
+        raise node.unsupported(fact, "the tensor itself, without float() or item()")
     # A number that the program adds 1 to may be -1: then the size is the sum.
     most, least = node.sizes.most(symbol), node.sizes.least(symbol)
     count = cast(node, x if least == 0 else _largest_or(node, x, least), node.index)
