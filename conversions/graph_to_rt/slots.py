@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from ...core.algebra.dims import Dim
 
@@ -36,9 +37,9 @@ def plan_arena(
     """Assign slots to buffers, given in the order of their first steps.
 
     A buffer takes the slot of one that it may overwrite, else a free slot of the same size, else
-    the smallest free static slot that is large enough, else it enlarges the largest free static
-    slot, else it gets a new one. Buffers of symbolic size share a slot only if their sizes are the
-    same polynomial. `may_share` is called for each buffer that would reuse a slot.
+    the smallest free slot that is large enough, else it enlarges the largest of those that are
+    smaller, else it gets a new one. A symbolic size is larger than another if it is so for all
+    values of their symbols. `may_share` is called for each buffer that would reuse a slot.
     """
     slots: list[Dim] = []
     holder: list[int] = []
@@ -53,7 +54,7 @@ def plan_arena(
             slot = len(slots)
             slots.append(buffer.size)
             holder.append(number)
-        elif buffer.size.is_static and slots[slot].value < buffer.size.value:
+        elif buffer.size.is_at_least(slots[slot]):
             slots[slot] = buffer.size
         holder[slot] = number
         slot_of.append(slot)
@@ -64,7 +65,10 @@ def _choose(size: Dim, slots: Sequence[Dim], free: Sequence[int]) -> int | None:
     for n in free:
         if slots[n] == size:
             return n
-    static = sorted((n for n in free if slots[n].is_static), key=lambda n: slots[n].value)
-    if not size.is_static or not static:
-        return None
-    return next((n for n in static if slots[n].value >= size.value), static[-1])
+    enough = [n for n in free if slots[n].is_at_least(size)]
+    if enough:
+        return reduce(lambda a, b: a if slots[b].is_at_least(slots[a]) else b, enough)
+    smaller = [n for n in free if size.is_at_least(slots[n])]
+    if smaller:
+        return reduce(lambda a, b: b if slots[b].is_at_least(slots[a]) else a, smaller)
+    return None

@@ -88,6 +88,13 @@ class Dim(Polynomial[str]):
         atom = self.single_atom
         return None if isinstance(atom, SizeQuotient) else atom
 
+    def is_at_least(self, other: Dim) -> bool:
+        """Whether no coefficient is less than that of another dimension.
+
+        Then it is at least the other one for all values of the symbols, which are no less than 0.
+        """
+        return all(coefficient >= 0 for _, coefficient in (self - other).terms)
+
     def floordiv(self, divisor: int) -> Dim:
         """The quotient by a positive number, rounded down.
 
