@@ -141,7 +141,7 @@ class Threads:
                 at = min(groups)
                 lanes = groups.pop(at)
                 for there, moved in self._step(code, at, lanes, most_steps):
-                    if there >= 0:
+                    if there >= 0 and len(moved):
                         known = groups.get(there)
                         groups[there] = moved if known is None else _merged(known, moved)
 
@@ -194,7 +194,7 @@ class Threads:
         if step.gathers == "block":
             self.barriers[active] += 1
         moved.append((at + 1, active))
-        return [(where, lanes) for where, lanes in moved if len(lanes)]
+        return moved
 
     def _complete(self, step: Step, lanes: Array) -> Array:
         """Whether all threads are there that each one waits for."""

@@ -208,6 +208,12 @@ def test_a_loop_that_does_not_end() -> None:
     assert "not ended after 1000 steps" in str(error)
 
 
+def test_a_loop_that_nobody_repeats() -> None:
+    body = f"{AT} again: setp.gt.u32 %p1, %r1, 99; @%p1 bra again; ret;"
+    done = sw.emulate(module(body), [floats(1), floats(1)], grid=1, block=64, max_steps=100)
+    assert [row.warps for row in done.lines[-2:]] == [2, 2]
+
+
 def test_other_faults() -> None:
     x = floats(64)
     x.flags.writeable = False
