@@ -173,7 +173,8 @@ REDUCTIONS: dict[str, Case] = {
 
 def _blocked_in_torch(t: Any, x: Any, w: Any) -> Any:
     """A convolution of images whose channels come in blocks of 8, in channels."""
-    y = t.nn.functional.conv2d(x.movedim(-1, 2).flatten(1, 2), w)
+    x = x.movedim(-1, 2).flatten(1, 2)
+    y = t.nn.functional.conv2d(x, w, groups=x.shape[1] // w.shape[1])
     return y.unflatten(1, (-1, 8)).movedim(2, -1)
 
 
@@ -219,6 +220,13 @@ PRODUCTS: dict[str, Case] = {
         lambda b, x, w: b.blocked_conv(x, w, block=8),
         exact.blocked_convolution,
         data.factors((2, 2, 19, 19, 8), (24, 16, 3, 3)),
+        terms_of,
+        _blocked_in_torch,
+    ),
+    "blocked convolution of groups": Case(
+        lambda b, x, w: b.blocked_conv(x, w, block=8),
+        exact.blocked_convolution,
+        data.factors((2, 2, 19, 19, 8), (32, 8, 3, 3)),
         terms_of,
         _blocked_in_torch,
     ),

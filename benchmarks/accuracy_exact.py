@@ -180,7 +180,9 @@ def blocked_convolution(x: Array, w: Array) -> Array:
     """`convolution` of images whose channels come in blocks, the last dimension."""
     n, count, *sizes, block = x.shape
     flat = np.moveaxis(x, -1, 2).reshape(n, count * block, *sizes)
-    y = convolution(flat, w)
+    groups = count * block // w.shape[1]
+    parts = zip(np.split(flat, groups, 1), np.split(w, groups), strict=True)
+    y = np.concatenate([convolution(*part) for part in parts], axis=1)
     return np.moveaxis(y.reshape(n, -1, block, *y.shape[2:]), 2, -1)
 
 

@@ -362,7 +362,8 @@ class OpBuilder(ABC, Generic[V]):
 
         The b channels of a block are adjacent in memory, so that a vector holds channels of one
         position for any strides and number of positions. Filters are as in `graph.conv`: constant
-        ones are packed for the register tile when the kernel is scheduled. There are no groups.
+        ones are packed for the register tile when the kernel is scheduled. If they read fewer channels
+        than x has, there are `groups`, whole blocks of the channels of x and of y.
 
         %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
             : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
@@ -1698,7 +1699,7 @@ class OpBuilder(ABC, Generic[V]):
         x has the shape [N, C/b, H, W, b], the result [N, M/block, H - r + 1, W - r + 1, block]. Windows
         of r x r at `tile` x `tile` places are computed from n x n products for each channel and
         filter, n = tile + r - 1, instead of tile * tile * r * r. u has the shape [n * n, C, M], as
-        `graph.winograd_filter` makes it of the filters.
+        `graph.winograd_filter` makes it of the filters. If C is less than x has, there are groups.
 
         All sizes but N are numbers. A NaN or an infinity in x makes results of its tile NaN that do not
         depend on it. Rounding errors are up to twice those of `graph.blocked_conv` for n = 4, and 5 to

@@ -153,7 +153,8 @@ class GraphAlterOpLayoutPass(ModulePass):
     Requires: nothing.
     Order: after `graph-fold-scale-axis`, which matches `graph.conv`; followed by
         `graph-fold-constant`, which lays out constants.
-    Leaves: convolutions with groups, with computed filters, and those of integers and f16.
+    Leaves: convolutions whose groups fill no vectors, with computed filters, and those of
+        integers and f16.
     """
 
     name = "graph-alter-op-layout"

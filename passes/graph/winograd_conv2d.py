@@ -35,8 +35,8 @@ class _Work:
     """The cycles of a convolution with r x r filters, in multiply-adds of a vector.
 
     Args:
-        channels: how many numbers a place of its operand has.
-        filters: how many a place of its result has.
+        channels: how many numbers a filter reads at a place of its operand.
+        filters: how many read them.
         places: the height and the width of its result.
         window: r.
     """
@@ -68,14 +68,14 @@ class _Work:
 
 def _work_of(op: graph.BlockedConvOp) -> _Work | None:
     """The work of a convolution of an image that is not strided; None for others."""
-    (_, channels, *image, block), (filters, _, *window) = sizes_of(op.x), sizes_of(op.w)
+    image, (filters, channels, *window) = sizes_of(op.x)[2:-1], sizes_of(op.w)
     steps = {*ints(op.strides), *ints(op.dilations)}
     if len(image) != 2 or min(image) < 0 or window[0] != window[1] or steps != {1}:
         return None
     if window[0] < 3 or window[0] >= MOST or not is_constant(op.w):
         return None
     height, width = (size - window[0] + 1 for size in image)
-    return _Work(channels * block, filters, (height, width), window[0])
+    return _Work(channels, filters // op.groups, (height, width), window[0])
 
 
 @Exactness.SPECIAL
@@ -112,7 +112,7 @@ class GraphWinogradConv2dPass(ModulePass):
     Requires: convolutions on blocks of channels.
     Order: after `graph-alter-op-layout`, which blocks channels; followed by `graph-fold-constant`,
         which transforms constant filters.
-    Leaves: convolutions with strides, dilations, groups, computed filters, or sizes of images that
+    Leaves: convolutions with strides, dilations, computed filters, or sizes of images that
         are not known; windows that are not square, or smaller than 3 or larger than 5; those
         whose transformed filters would be read for too few places.
     """

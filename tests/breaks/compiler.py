@@ -518,6 +518,20 @@ COMPILER = (
         "tests/numeric/test_winograd.py",
     ),
     Break(
+        "parts of the filters by Winograd's algorithm read the group of other parts",
+        "dialects/graph/ops/products/winograd.py",
+        "self.first_read = part // (parts // op.groups) * self.blocks_read",
+        "self.first_read = part % op.groups * self.blocks_read",
+        "tests/numeric/test_winograd.py::test_operator",
+    ),
+    Break(
+        "blocks of channels cut the groups of convolutions",
+        "passes/graph/rules/layouts.py",
+        "channels = self.groups.get(channels, channels)",
+        "",
+        "tests/numeric/graph/test_alter_op_layout.py::test_blocked",
+    ),
+    Break(
         "Winograd's algorithm is used for convolutions with strides",
         "passes/graph/winograd_conv2d.py",
         "or steps != {1}:",

@@ -29,9 +29,12 @@ def test_minimal_filtering(m: int, r: int) -> None:
 
 
 def expected(x: np.ndarray, w: np.ndarray, bias: Any, block: int) -> np.ndarray:
-    """The relu of a convolution, in f64, of [N, C, H, W] and [M, C, r, r]."""
+    """The relu of a convolution, in f64, of [N, C, H, W] and [M, C/groups, r, r]."""
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), w.shape[2:], (2, 3))
-    found = np.einsum("nchwij,mcij->nmhw", windows, w.astype(np.float64), optimize=True)
+    groups = x.shape[1] // w.shape[1]
+    parts = zip(np.split(windows, groups, 1), np.split(w.astype(np.float64), groups), strict=True)
+    sums = [np.einsum("nchwij,mcij->nmhw", *part, optimize=True) for part in parts]
+    found = np.concatenate(sums, axis=1)
     return blocked(np.maximum(found + bias, 0), block).astype(x.dtype)
 
 
@@ -65,10 +68,13 @@ SHAPES = [
 ]
 
 
+@pytest.mark.parametrize("groups", [1, 2, 3])
 @pytest.mark.parametrize("shape", cases(SHAPES, SHAPES[:6]))
-def test_operator(shape: tuple) -> None:
+def test_operator(shape: tuple, groups: int) -> None:
     channels, own, filters, block, sizes, window, tile = shape
-    x, w = floats(2, channels, *sizes), floats(filters, channels, window, window)
+    w = floats(groups * filters, channels, window, window)
+    channels, filters = groups * channels, groups * filters
+    x = floats(2, channels, *sizes)
     bias = floats(filters)
     module = program((2, channels // own, *sizes, own), w, tile, block, bias)
     want = expected(x, w, bias[:, None, None], block)
@@ -108,7 +114,11 @@ def test_computed_filters() -> None:
         ({"tile": 0}, r"the tile does not fit u"),
         ({"block": 3}, r"the block does not divide the filters, expected a divisor of 4, got 3"),
         ({"x": (1, 2, 2, 4, 1)}, r"the window is larger than axis 2, expected at most 2, got 3"),
-        ({"x": (1, 1, 6, 4, 1)}, r"channels of x differ from those of u"),
+        ({"x": (1, 3, 6, 4, 1)}, r"channels of x do not fall into groups of those of u"),
+        ({"x": (1, 1, 6, 4, 1)}, r"of those of u, expected a multiple of 2, got 1"),
+        ({"x": (1, 6, 6, 4, 1)}, r"groups do not divide the filters, expected a multiple of 3"),
+        ({"x": (1, 1, 6, 4, 4)}, r"the block of x does not divide the channels of a group"),
+        ({"x": (1, 4, 6, 4, 1), "block": 4}, r"the block does not divide the filters of a group"),
         ({"x": (1, 2, "h", 4, 1)}, r"x has the wrong shape, expected 5 dimensions, whose sizes"),
         ({"x": (2, 6, 4, 1)}, r"x has the wrong shape, expected 5 dimensions, whose sizes"),
         ({"u": (15, 2, 4)}, r"the tile does not fit u"),
@@ -175,11 +185,12 @@ USED: dict[str, Program] = {
     "one": lambda b, x: b.relu(conv(b, x, 64)),
     "a residual": lambda b, x: b.relu(conv(b, padded(b, y := b.relu(conv(b, x, 32))), 32) + y),
     "a larger window": lambda b, x: conv(b, x, 32, window=5),
+    "groups": lambda b, x: b.relu(b.conv(conv(b, x, 64), floats(96, 32, 3, 3) / 17, groups=2)),
 }
 NOT_USED: dict[str, Program] = {
     "strides": lambda b, x: conv(b, x, 64, strides=[2, 2]),
     "dilations": lambda b, x: conv(b, x, 64, dilations=[2, 2]),
-    "groups": lambda b, x: b.conv(x, floats(64, 16, 3, 3), groups=2),
+    "small groups": lambda b, x: b.conv(x, floats(64, 4, 3, 3), groups=8),
     "one place": lambda b, x: conv(b, x, 64, window=1),
     "few places": lambda b, x: conv(b, b.slice(x, [0, 0, 0, 0], [1, 32, 5, 5]), 64),
     "an order that shows": lambda b, x: b.arg_reduce(conv(b, x, 64), "max", 1),

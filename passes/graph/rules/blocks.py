@@ -58,7 +58,7 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
 def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.ConvOp]:
     """The convolutions that can work on blocks."""
     for op in ops:
-        if not isinstance(op, graph.ConvOp) or op.groups.value.data != 1:
+        if not isinstance(op, graph.ConvOp) or not blocking.keeps_groups(op):
             continue
         weighed = all(is_constant(operand) for operand in op.operands[1:]) and not is_constant(op.x)
         numbers = element_type(op.x) in (f32, f64)
@@ -141,8 +141,9 @@ def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
 
 def blocking_for(ops: Iterable[Operation], machine: Target) -> Blocking:
     """The blocks for the convolutions of a function on a machine."""
-    kinds = {element_type(op.results[0]) for op in ops if isinstance(op, graph.ConvOp)}
-    return Blocking(machine.lanes(64 if f64 in kinds else 32))
+    convs = [op for op in ops if isinstance(op, graph.ConvOp)]
+    kinds = {element_type(op.result) for op in convs}
+    return Blocking(machine.lanes(64 if f64 in kinds else 32)).for_groups_of(convs)
 
 
 def choose_layouts(

@@ -1,14 +1,16 @@
 """Channels in blocks: how operators work on [N, C/b, *sizes, b] instead of [N, C, *sizes].
 
 A layout change is a reshape and a transpose, to which fusion, constant folding and cancellation
-apply as usual. The block size follows from the number of channels alone, so that values with
-equally many channels have the same blocks.
+apply as usual. The block size follows from the number of channels alone, and from the groups that
+convolutions of a function read and write them in, so that values with equally many channels have
+the same blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -25,6 +27,8 @@ CHANNELS = 1
 """The axis of the channels."""
 _PREFERRED_VECTORS = (2, 3, 1)
 """Vectors in a block, best first: a register tile of two vectors needs the fewest loads."""
+_FILLED = 0.75
+"""Blocks of groups fill at least this part of their vectors."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Blocking:
     """The blocks for a machine whose vectors have `lanes` lanes."""
 
     lanes: int
+    groups: Mapping[int, int] = field(default_factory=dict)
+    """By numbers of channels that have groups: the number that blocks divide, so as to cut none."""
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), compare=False, repr=False)
 
     def vectors(self, block: int) -> int:
@@ -39,7 +45,8 @@ class Blocking:
         return -(-block // self.lanes)
 
     def block(self, channels: int) -> int:
-        """The divisor of a number of channels that fills vectors best."""
+        """The divisor of a number of channels, and of their groups, that fills vectors best."""
+        channels = self.groups.get(channels, channels)
         most = max(_PREFERRED_VECTORS) * self.lanes
         divisors = [n for n in range(1, min(channels, most) + 1) if channels % n == 0]
 
@@ -48,6 +55,23 @@ class Blocking:
             return block / vectors, -_PREFERRED_VECTORS.index(vectors)
 
         return max(divisors, key=rating)
+
+    def for_groups_of(self, convs: Iterable[graph.ConvOp]) -> Blocking:
+        """Blocks that are parts of the groups of convolutions, if those fill vectors."""
+        groups: dict[int, int] = {}
+        for conv in convs:
+            parts = _groups(conv)
+            if all(n > 0 and self._fills_vectors(self.block(n)) for n in parts.values()):
+                for channels, part in parts.items():
+                    groups[channels] = math.gcd(part, groups.get(channels, channels))
+        return replace(self, groups=groups)
+
+    def _fills_vectors(self, block: int) -> bool:
+        return block >= _FILLED * self.vectors(block) * self.lanes
+
+    def keeps_groups(self, conv: graph.ConvOp) -> bool:
+        """Whether blocks of the channels of a convolution are parts of its groups."""
+        return all(part % self.block(n) == 0 for n, part in _groups(conv).items() if n > 0)
 
     def same_block(self, channels: Sequence[int]) -> bool:
         """Whether values with these numbers of channels have the block size of their concatenation.
@@ -161,6 +185,16 @@ class Blocking:
     def keeps_blocks(self, op: GraphOp) -> bool:
         """Whether the result of an operator on blocks is in blocks as well."""
         return self.has_blocks(op.results[0])
+
+
+def _groups(conv: graph.ConvOp) -> dict[int, int]:
+    """The numbers of channels of the image and the result of a convolution, and of one group.
+
+    There are none if all channels are one group.
+    """
+    *_, groups = conv.steps
+    numbers = (sizes_of(value)[CHANNELS] for value in (conv.x, conv.result))
+    return {n: n // groups for n in numbers} if groups > 1 else {}
 
 
 def _target(sizes: Sequence[int]) -> list[int]:

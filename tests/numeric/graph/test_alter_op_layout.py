@@ -28,6 +28,13 @@ def conv(b: Builder, x: Value, filters: int, stride: int = 2, bias: bool = True)
     return b.conv(x, w, *([floats(filters)] if bias else []), strides=[stride, stride])
 
 
+def grouped(b: Builder, x: Value, filters: int, groups: int, bias: bool = True) -> Value:
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    w = floats(filters, channels // groups, 3, 3) / np.float32(3 * (channels // groups) ** 0.5)
+    return b.conv(x, w, *([floats(filters)] if bias else []), groups=groups)
+
+
 def around(b: Builder, x: Value) -> Value:
     return b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1])
 
@@ -118,10 +125,29 @@ BLOCKED: dict[str, tuple[Program, int, int]] = {
         2,
     ),
     "softmax of channels": (lambda b, x: b.softmax(conv(b, x, 64), axis=1), 2, 1),
+    # 96 channels have blocks of 48 because of the groups.
+    "groups": (
+        lambda b, x: grouped(b, grouped(b, conv(b, x, 96), 192, 2), 64, 4, bias=False),
+        2,
+        3,
+    ),
+    "points of groups": (
+        lambda b, x: b.relu(
+            b.conv(y := conv(b, x, 64), floats(64, 16, 1, 1), floats(64), groups=4) + y
+        ),
+        2,
+        2,
+    ),
 }
 
 KEPT: dict[str, Program] = {
-    "groups": lambda b, x: b.conv(x, floats(6, 3, 3, 3), strides=[2, 2], groups=2),
+    "small groups": lambda b, x: b.conv(x, floats(6, 3, 3, 3), strides=[2, 2], groups=2),
+    "groups of one channel": lambda b, x: b.conv(x, floats(96, 1, 3, 3), groups=6),
+    "groups of computed filters": lambda b, x: b.conv(
+        b.concat([x] * 16, axis=1),
+        b.slice(x, [0] * 4, [1, 1, 1, 1]) * floats(96, 48, 3, 3),
+        groups=2,
+    ),
     "computed filters": lambda b, x: b.conv(x, b.slice(x, [0] * 4, [2, 6, 3, 3]), strides=[2, 2]),
     "one filter": lambda b, x: conv(b, x, 1),
     "layouts that cost more": lambda b, x: b.conv(x, floats(7, 6, 1, 1)),
@@ -159,10 +185,13 @@ def test_kept(name: str, assert_same: Callable[..., sw.Module]) -> None:
 
 COMPILED = [
     (name, target)
-    for name in ("a residual", "pads and pools", "branches", "weighed channels", "few filters")
+    for name in (
+        *("a residual", "pads and pools", "branches", "weighed channels", "few filters"),
+        *("groups", "points of groups"),
+    )
     for target in ("host", "x86-64-v2", "x86-64-v3")
 ]
-OTHERS = [("pads and pools", "x86-64-v2"), ("branches", "x86-64-v3")]
+OTHERS = [("pads and pools", "x86-64-v2"), ("branches", "x86-64-v3"), ("groups", "x86-64-v3")]
 
 
 @pytest.mark.parametrize(
@@ -176,10 +205,10 @@ def test_compiled(case: tuple[str, str]) -> None:
     assert "blocked_conv" in exe.ir("optimized")
 
 
-ANY_BATCH = ["a residual", "branches", "a head", "softmax of channels"]
+ANY_BATCH = ["a residual", "branches", "a head", "softmax of channels", "groups"]
 
 
-@pytest.mark.parametrize("name", cases(ANY_BATCH, ["a residual", "a head"]))
+@pytest.mark.parametrize("name", cases(ANY_BATCH, ["a residual", "a head", "groups"]))
 def test_any_batch(name: str) -> None:
     module = program(BLOCKED[name][0], images="n")
     exe = sw.compile(module, threads=1)

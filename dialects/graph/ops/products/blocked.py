@@ -31,8 +31,10 @@ from ...interfaces import (
 from ...nests import scalars
 from .contraction import flops_of_products, same_element_types
 from .window import (
+    block_groups,
     check_bias,
     check_steps,
+    groups_in_blocks,
     place_in,
     positions,
     step_properties,
@@ -53,7 +55,8 @@ class BlockedConvOp(GraphOp, DemandInterface):
 
     The b channels of a block are adjacent in memory, so that a vector holds channels of one
     position for any strides and number of positions. Filters are as in `graph.conv`: constant
-    ones are packed for the register tile when the kernel is scheduled. There are no groups.
+    ones are packed for the register tile when the kernel is scheduled. If they read fewer channels
+    than x has, there are `groups`, whole blocks of the channels of x and of y.
 
     %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
         : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
@@ -99,27 +102,28 @@ class BlockedConvOp(GraphOp, DemandInterface):
             facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
         strides, dilations = ints(self.strides), ints(self.dilations)
         check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
-        filters = self._checked_filters(w, x[-1], facts)
-        facts.equal(w[1], x[1] * x[-1].value, "channels of x differ from those of w")
+        self._check_sizes(w, x[-1], facts)
+        filters, block = w[0].value, self.block.value.data
+        block_groups(x, w[1], filters, block, "w", facts)
         check_bias(bias, w[0], "w", facts)
         axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
         places = [
             positions(2 + i, dim, window.value, stride, dilation, facts)
             for i, (dim, window, stride, dilation) in axes
         ]
-        block = self.block.value.data
         return [(x[0], Dim.of(filters // block), *places, Dim.of(block))]
 
-    def _checked_filters(self, w: Shape, width: Dim, facts: ShapeFacts) -> int:
-        """The number of filters; checks that the sizes of filters and blocks are static."""
+    def _check_sizes(self, w: Shape, width: Dim, facts: ShapeFacts) -> None:
+        """Require sizes of filters and blocks that are numbers."""
         if not width.is_static or width.value < 1:
             facts.fail("the block of x is not a number", "sizes of 1 or more", text([width]))
         if not all(dim.is_static and dim.value > 0 for dim in w):
             facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
-        block, filters = self.block.value.data, w[0].value
-        if block < 1 or filters % block:
-            facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)
-        return filters
+
+    @property
+    def groups(self) -> int:
+        """The number of groups of channels, of which a filter reads one."""
+        return groups_in_blocks(self.x, tensor_type(self.w).get_shape()[1])
 
     @property
     def demands(self) -> tuple[SizeBound, ...]:
@@ -134,10 +138,12 @@ class BlockedConvOp(GraphOp, DemandInterface):
         count, block = w.ndim - 2, self.block.value.data
         strides, dilations = ints(self.strides), ints(self.dilations)
         windows = windows_of(np.moveaxis(x, -1, 2), w.shape[2:], strides, dilations)
-        filters = w.reshape(w.shape[0], x.shape[1], x.shape[-1], *w.shape[2:])
+        groups, width = self.groups, x.shape[-1]
+        filters = w.reshape(w.shape[0], w.shape[1] // width, width, *w.shape[2:])
         over = [1, 2, *range(3 + count, 3 + 2 * count)], list(range(1, 3 + count))
+        pairs = zip(np.split(windows, groups, axis=1), np.split(filters, groups), strict=True)
         with np.errstate(all="ignore"):
-            total = np.tensordot(windows, filters, over)
+            total = np.concatenate([np.tensordot(*pair, over) for pair in pairs], axis=-1)
             if bias:
                 total = total + bias[0]
             total = total.reshape(*total.shape[:-1], w.shape[0] // block, block)
@@ -148,16 +154,21 @@ class BlockedConvOp(GraphOp, DemandInterface):
         filter = outer * self.block.value.data + inner
         width = tensor_type(self.x).get_shape()[-1]
         strides, dilations = ints(self.strides), ints(self.dilations)
+        groups, first = self.groups, AffineExpr.constant(0)
+        blocks = nest.extent(self.x, 1)
+        if groups > 1:
+            blocks = blocks // groups
+            first = outer // (tensor_type(self.result).get_shape()[1] // groups) * blocks
 
         def step(k: Indices, total: SSAValue) -> SSAValue:
             channels, *offset, channel = k
             own = place_in(place, offset, strides, dilations)
-            x = nest.at(self.x, (image, channels, *own, channel))
+            x = nest.at(self.x, (image, first + channels, *own, channel))
             w = nest.at(self.w, (filter, channels * width + channel, *offset))
             return scalars.fma(nest, x, w, total)
 
         window = [nest.extent(self.w, dim) for dim in range(2, rank(self.w))]
-        blocks, lanes = nest.extent(self.x, 1), nest.extent(self.x, rank(self.x) - 1)
+        lanes = nest.extent(self.x, rank(self.x) - 1)
         return nest.reduce([blocks, *window, lanes], "add", self._initial(nest, filter), step)
 
     def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:

@@ -89,6 +89,47 @@ def check_bias(bias: Sequence[Shape], filters: Dim, of: str, facts: ShapeFacts) 
         facts.equal(filters, shape[0], f"length of bias differs from the filters of {of}")
 
 
+def block_groups(
+    x: Shape, channels: Dim, filters: int, block: int, of: str, facts: ShapeFacts
+) -> int:
+    """The number of groups of a convolution on blocks of channels; checks that none is cut.
+
+    Args:
+        x: the shape of the image: [N, C/b, *sizes, b].
+        channels: those that a filter reads.
+        filters: the number of filters.
+        block: the number of channels in a block of the result.
+        of: the name of the operand that holds the filters.
+    """
+    groups, width = 1, x[-1].value
+    if x[1].is_static and x[1].value and channels.is_static:
+        groups, rest = divmod(x[1].value * width, max(1, channels.value))
+        if rest or not groups:
+            fact = f"channels of x do not fall into groups of those of {of}"
+            facts.fail(fact, f"a multiple of {channels}", x[1].value * width)
+    else:
+        facts.equal(channels, x[1] * width, f"channels of x differ from those of {of}")
+    if groups > 1 and channels.value % width:
+        fact = "the block of x does not divide the channels of a group"
+        facts.fail(fact, f"a divisor of {channels}", width)
+    if filters % groups:
+        facts.fail("groups do not divide the filters", f"a multiple of {groups}", filters)
+    if block < 1 or filters // groups % block:
+        of_group = " of a group" if groups > 1 else ""
+        fact = f"the block does not divide the filters{of_group}"
+        facts.fail(fact, f"a divisor of {filters // groups}", block)
+    return groups
+
+
+def groups_in_blocks(x: SSAValue, channels: int) -> int:
+    """The number of groups of an image [N, C/b, *sizes, b] of which filters read so many channels.
+
+    Channels whose number is not known are one group.
+    """
+    _, blocks, *_, width = tensor_type(x).get_shape()
+    return max(1, blocks * width // channels)
+
+
 def positions(
     axis: int, dim: Dim, window: int, stride: int, dilation: int, facts: ShapeFacts
 ) -> Dim:

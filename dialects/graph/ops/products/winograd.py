@@ -20,7 +20,7 @@ from ...nests.body import KernelBody
 from ...nests.buffers import Buffer, Index, Scalar
 from .contraction import same_element_types
 from .minimal_filtering import MOST, MinimalFiltering, minimal_filtering
-from .window import check_bias
+from .window import block_groups, check_bias, groups_in_blocks
 
 if TYPE_CHECKING:
     from ...interfaces import Array
@@ -103,7 +103,7 @@ class WinogradConvOp(GraphOp):
     x has the shape [N, C/b, H, W, b], the result [N, M/block, H - r + 1, W - r + 1, block]. Windows
     of r x r at `tile` x `tile` places are computed from n x n products for each channel and
     filter, n = tile + r - 1, instead of tile * tile * r * r. u has the shape [n * n, C, M], as
-    `graph.winograd_filter` makes it of the filters.
+    `graph.winograd_filter` makes it of the filters. If C is less than x has, there are groups.
 
     All sizes but N are numbers. A NaN or an infinity in x makes results of its tile NaN that do not
     depend on it. Rounding errors are up to twice those of `graph.blocked_conv` for n = 4, and 5 to
@@ -136,11 +136,9 @@ class WinogradConvOp(GraphOp):
             facts.fail("x has the wrong shape", expected, text(x))
         if len(u) != 3 or not all(dim.is_static and dim.value > 0 for dim in u):
             facts.fail("u has the wrong shape", "3 sizes of 1 or more", text(u))
-        facts.equal(u[1], x[1] * x[-1].value, "channels of x differ from those of u")
         check_bias(bias, u[2], "u", facts)
         tile, block, filters = self.tile.value.data, self.block.value.data, u[2].value
-        if block < 1 or filters % block:
-            facts.fail("the block does not divide the filters", f"a divisor of {filters}", block)
+        block_groups(x, u[1], filters, block, "u", facts)
         side = math.isqrt(u[0].value)
         if side**2 != u[0].value or not 1 <= tile <= side <= MOST:
             expected = f"n x n transformed numbers of a filter, with tile <= n <= {MOST}"
@@ -162,6 +160,11 @@ class WinogradConvOp(GraphOp):
         """The side of a filter, before it is transformed."""
         return math.isqrt(tensor_type(self.u).get_shape()[0]) - self.tile.value.data + 1
 
+    @property
+    def groups(self) -> int:
+        """The number of groups of channels, of which a filter reads one."""
+        return groups_in_blocks(self.x, tensor_type(self.u).get_shape()[1])
+
     def flops(self, sizes: Sizes) -> Dim:
         """Two for each of the products."""
         (images, _, *places, _), u = sizes.shape(self.result), sizes.shape(self.u)
@@ -181,8 +184,10 @@ class WinogradConvOp(GraphOp):
         signal, result = by.signal.astype(x.dtype), by.result.astype(x.dtype)
         with np.errstate(all="ignore"):
             images = np.moveaxis(signal @ parts @ signal.T, (-2, -1), (0, 1))
-            images = images.reshape(side**2, x.shape[0], u.shape[1], down * across)
-            products = np.matmul(np.swapaxes(images, -1, -2), u[:, None])
+            images = images.reshape(side**2, x.shape[0], -1, down * across)
+            groups = zip(np.split(images, self.groups, 2), np.split(u, self.groups, 2), strict=True)
+            parts = [np.matmul(np.swapaxes(x, -1, -2), u[:, None]) for x, u in groups]
+            products = np.concatenate(parts, axis=-1)
             products = products.reshape(side, side, x.shape[0], down, across, -1)
             y = result @ np.moveaxis(products, (0, 1), (-2, -1)) @ result.T
             if bias:
@@ -197,12 +202,13 @@ class WinogradConvOp(GraphOp):
         tile = self.tile.value.data
         _, blocks, rows, columns, _ = tensor_type(self.result).get_shape()
         points, channels, filters = tensor_type(self.u).get_shape()
-        across = -(-columns // tile)
-        of_row = points * (channels + filters) * across
-        bands, parts = bands_of(rows, tile, max(CACHED // of_row, FEWEST_TILES // across)), 1
+        across, groups = -(-columns // tile), self.groups
+        of_row = points * (channels + filters // groups) * across
+        bands = bands_of(rows, tile, max(CACHED // of_row, FEWEST_TILES // across))
+        parts = groups
         if bands[0].count < ENOUGH:
-            several = [n for n in range(2, ENOUGH + 1) if blocks % n == 0]
-            parts = max((n for n in several if filters // n >= FEWEST_FILTERS), default=1)
+            several = [n for n in range(groups, ENOUGH + 1, groups) if blocks % n == 0]
+            parts = max((n for n in several if filters // n >= FEWEST_FILTERS), default=groups)
         for band in bands:
             with k.loops(x.shape[0], band.count, parts) as (image, number, part):
                 # A loop that runs once has a variable, of which less is known than of a number.
@@ -264,6 +270,9 @@ class _Band:
         self.points, self.channels, filters = tensor_type(op.u).get_shape()
         self.blocks, self.filters = blocks // parts, filters // parts
         self.first_block, self.first_filter = part * self.blocks, part * self.filters
+        # Whole parts of the filters read the same group of channels.
+        self.blocks_read = self.channels // self.image_type.get_shape()[-1]
+        self.first_read = part // (parts // op.groups) * self.blocks_read
 
     def write(self) -> None:
         """Write the loops."""
@@ -285,12 +294,12 @@ class _Band:
 
     def _copied(self) -> Buffer:
         """The part of the image that the band reads, and zeros up to the last whole tile."""
-        k, around = self.k, self.window - 1
-        _, blocks, _, width, block = self.image_type.get_shape()
+        k, around, blocks = self.k, self.window - 1, self.blocks_read
+        *_, width, block = self.image_type.get_shape()
         sizes = (blocks, self.down * self.tile + around, self.across * self.tile + around, block)
         copied, height = k.local(sizes, self.kind), self.rows + around
         with k.loops(blocks, height, width, block) as (b, row, column, own):
-            value = self.x[self.image, b, self.first + row, column, own]
+            value = self.x[self.image, self.first_read + b, self.first + row, column, own]
             copied[b, row, column, own] = value
         zero = k.scalar(0.0, self.kind)
         with k.loops(blocks, height, sizes[2] - width, block) as (b, row, column, own):
@@ -301,8 +310,8 @@ class _Band:
 
     def _transformed(self, image: Buffer) -> Buffer:
         """The tiles d of an image, as B d B^T: [n * n, tiles, C]."""
-        k, n, tile = self.k, self.side, self.tile
-        _, blocks, _, _, block = self.image_type.get_shape()
+        k, n, tile, blocks = self.k, self.side, self.tile, self.blocks_read
+        block = self.image_type.get_shape()[-1]
         wide = self.across * tile + self.window - 1
         half = k.local((n, self.down, wide, self.channels), self.kind)
         with k.loops(self.down, wide, blocks, block) as (row, column, b, own):

@@ -57,8 +57,32 @@ func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x6x3x3xf32>) {
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x5x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_conv: channels of x differ from those of w, expected 5, got 6}}
+  // expected-error @+1 {{graph.blocked_conv: channels of x do not fall into groups of those of w, expected a multiple of 5, got 6}}
   %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x2x9x9x3xf32>, tensor<8x5x3x3xf32>) -> tensor<2x2x7x7x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x9x9x3xf32>, %w: tensor<6x4x3x3xf32>) {
+  // expected-error @+1 {{graph.blocked_conv: the block of x does not divide the channels of a group, expected a divisor of 4, got 3}}
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 2 : (tensor<2x4x9x9x3xf32>, tensor<6x4x3x3xf32>) -> tensor<2x2x7x7x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x3x9x9x2xf32>, %w: tensor<8x2x3x3xf32>) {
+  // expected-error @+1 {{graph.blocked_conv: groups do not divide the filters, expected a multiple of 3, got 8}}
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x3x9x9x2xf32>, tensor<8x2x3x3xf32>) -> tensor<2x2x7x7x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<2x4x9x9x2xf32>, %w: tensor<8x2x3x3xf32>) {
+  // expected-error @+1 {{graph.blocked_conv: the block does not divide the filters of a group, expected a divisor of 2, got 4}}
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 4 : (tensor<2x4x9x9x2xf32>, tensor<8x2x3x3xf32>) -> tensor<2x2x7x7x4xf32>
   func.return
 }
 

@@ -21,6 +21,16 @@ func.func @points(%x: tensor<2x3x?x?x2xf32>, %w: tensor<4x6x1x1xf32>) -> tensor<
   func.return %y : tensor<2x2x?x?x2xf32>
 }
 
+// Filters that read fewer channels than x has have groups.
+// CHECK-LABEL: func.func @groups
+// CHECK: %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 8 : (tensor<1x4x9x9x4xf32>, tensor<16x8x3x3xf32>) -> tensor<1x2x7x7x8xf32>
+// CHECK: %z = graph.winograd_conv %x, %u tile = 4 block = 8 : (tensor<1x4x9x9x4xf32>, tensor<36x8x16xf32>) -> tensor<1x2x7x7x8xf32>
+func.func @groups(%x: tensor<1x4x9x9x4xf32>, %w: tensor<16x8x3x3xf32>, %u: tensor<36x8x16xf32>) -> (tensor<1x2x7x7x8xf32>, tensor<1x2x7x7x8xf32>) {
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 8 : (tensor<1x4x9x9x4xf32>, tensor<16x8x3x3xf32>) -> tensor<1x2x7x7x8xf32>
+  %z = graph.winograd_conv %x, %u tile = 4 block = 8 : (tensor<1x4x9x9x4xf32>, tensor<36x8x16xf32>) -> tensor<1x2x7x7x8xf32>
+  func.return %y, %z : tensor<1x2x7x7x8xf32>, tensor<1x2x7x7x8xf32>
+}
+
 // CHECK-LABEL: func.func @winograd
 // CHECK: %u = graph.winograd_filter %w tile = 4 : (tensor<16x8x3x3xf32>) -> tensor<36x8x16xf32>
 // CHECK: %y = graph.winograd_conv %x, %u, %b tile = 4 block = 8 : (tensor<?x2x9x9x4xf32>, tensor<36x8x16xf32>, tensor<16xf32>) -> tensor<?x2x7x7x8xf32>

@@ -49,6 +49,27 @@ func.func @symbolic_sizes(%x: tensor<?x32x?x?xf32>) -> tensor<?x64x?x?xf32> {
   func.return %y : tensor<?x64x?x?xf32>
 }
 
+// Blocks are parts of the groups: 48 channels in blocks of 24, not of 16.
+// CHECK-LABEL: func.func @groups
+// CHECK: graph.blocked_conv %{{.*}}, %{{.*}} strides = [1] dilations = [1] block = 24 : (tensor<1x2x64x16xf32>, tensor<48x32x3xf32>) -> tensor<1x2x62x24xf32>
+// CHECK: graph.blocked_conv %{{.*}}, %{{.*}} strides = [1] dilations = [1] block = 16 : (tensor<1x2x62x24xf32>, tensor<32x24x3xf32>) -> tensor<1x2x60x16xf32>
+func.func @groups(%x: tensor<1x32x64xf32>) -> tensor<1x32x60xf32> {
+  %v = graph.constant dense<0.5> : tensor<48x32x3xf32>
+  %w = graph.constant dense<0.5> : tensor<32x24x3xf32>
+  %c = graph.conv %x, %v strides = [1] dilations = [1] groups = 1 : (tensor<1x32x64xf32>, tensor<48x32x3xf32>) -> tensor<1x48x62xf32>
+  %y = graph.conv %c, %w strides = [1] dilations = [1] groups = 2 : (tensor<1x48x62xf32>, tensor<32x24x3xf32>) -> tensor<1x32x60xf32>
+  func.return %y : tensor<1x32x60xf32>
+}
+
+// Groups that fill no vectors, such as those of one channel, stay.
+// CHECK-LABEL: func.func @small_groups
+// CHECK-NOT: graph.blocked_conv
+func.func @small_groups(%x: tensor<1x32x64xf32>) -> tensor<1x32x62xf32> {
+  %w = graph.constant dense<0.5> : tensor<32x4x3xf32>
+  %y = graph.conv %x, %w strides = [1] dilations = [1] groups = 8 : (tensor<1x32x64xf32>, tensor<32x4x3xf32>) -> tensor<1x32x62xf32>
+  func.return %y : tensor<1x32x62xf32>
+}
+
 // The sum over all places gives channels in their order: no transpose comes after it.
 // CHECK-LABEL: func.func @head
 // CHECK: %[[c:.*]] = graph.blocked_conv
