@@ -369,6 +369,27 @@ class OpBuilder(ABC, Generic[V]):
             : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
         """
 
+    def blocked_depthwise_conv(
+        self,
+        x: Operand,
+        w: Operand,
+        bias: Operand = None,
+        strides: Sequence[int] | None = None,
+        dilations: Sequence[int] | None = None,
+        *,
+        name: str | None = None,
+    ) -> V:
+        """`graph.conv` with a group for each channel, for x of shape [N, C/b, *sizes, b].
+
+        y[n, i, p, j] = bias[c] + sum over k of x[n, i, p * strides + k * dilations, j] * w[c, 0, k]
+        for c = i * b + j; w has the shape [C, 1, *window], y the shape [N, C/b, *places, b].
+
+        As for `graph.blocked_conv`, a vector holds channels of one position.
+
+        %y = graph.blocked_depthwise_conv %x, %w, %b strides = [2, 2] dilations = [1, 1]
+            : (tensor<1x2x3x4x2xf32>, tensor<4x1x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
+        """
+
     def broadcast_to(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> V:
         """x repeated along dimensions of size 1 and along new leading ones, as in NumPy.
 

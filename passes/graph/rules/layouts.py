@@ -171,8 +171,10 @@ class Blocking:
         if isinstance(op, graph.ConvOp):
             x = operands[0]
             steps = ints(op.strides), ints(op.dilations)
-            block = self.block(sizes_of(op.result)[CHANNELS])
             bias = operands[2] if len(operands) > 2 else None
+            if op.is_depthwise:
+                return graph.BlockedDepthwiseConvOp(x, operands[1], bias, *steps)
+            block = self.block(sizes_of(op.result)[CHANNELS])
             return graph.BlockedConvOp(x, operands[1], bias, *steps, block)
         copy = op.clone()
         if not self.uses.is_pointwise(op):

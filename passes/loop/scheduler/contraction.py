@@ -2,7 +2,8 @@
 
 Some rows times some lanes are accumulated in registers over the whole of the reduction. The lanes
 run along a loop that only one operand follows, the rows along a loop that only the other one
-follows. `register_tile.py` chooses how many of each.
+follows. Where both follow the lanes, as in a convolution of each channel by itself, a vector of one
+is used for all rows of a tile. `register_tile.py` chooses how many rows and lanes.
 
 If the number of rows is unknown, there is a nest for each possible remainder. A tile of few rows is
 as fast as a larger one, and needs fewer of these nests. One or two remaining rows would take nearly
@@ -120,18 +121,20 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
     for lane in reversed(nest):
         packed = constants_to_pack(kernel, lane, top[0], follows[lane])
         moving = [f for f in factors if not _stays(f, lane, follows[lane])]
-        if packed is None or not moving or len(moving) == len(factors):
+        if packed is None or not moving:
             continue
-        others = [f for f in factors if f not in moving]
-        # The innermost loop that the factors along the lanes do not follow, but the others do. One
-        # that runs several times is preferred: there are batches of one row.
-        found = [
-            loop
-            for loop in reversed(nest)
-            if loop is not lane
-            and all(_stays(f, loop, follows[loop]) for f in moving)
-            and any(not _stays(f, loop, follows[loop]) for f in others)
-        ]
+        by_lane = len(moving) == len(factors)  # x[i, p + k, j] * w[i, k, j]
+        # The innermost loop that the factors along the lanes do not follow, or some of them if they
+        # are all, but the others do. One that runs several times is preferred: there are batches of
+        # one row.
+        found = list[ForOp]()
+        for loop in reversed(nest):
+            staying = [f for f in factors if _stays(f, loop, follows[loop])]
+            kept = bool(staying) if by_lane else all(f in staying for f in moving)
+            if loop is not lane and kept and len(staying) < len(factors):
+                found.append(loop)
+        if by_lane and not found:
+            continue
         row = next((loop for loop in found if extent_of(loop) != 1), found[0] if found else None)
         return Roles(
             tuple(loop.loop_name.data for loop in nest if loop not in (lane, row)),

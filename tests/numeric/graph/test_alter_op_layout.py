@@ -35,6 +35,15 @@ def grouped(b: Builder, x: Value, filters: int, groups: int, bias: bool = True) 
     return b.conv(x, w, *([floats(filters)] if bias else []), groups=groups)
 
 
+def of_each(b: Builder, x: Value, window: int, stride: int = 1, bias: bool = True) -> Value:
+    """A convolution of each channel by itself."""
+    channels = x.shape[1]
+    assert isinstance(channels, int)
+    w = floats(channels, 1, window, window) / np.float32(window)
+    given = [floats(channels)] if bias else []
+    return b.conv(x, w, *given, strides=[stride, stride], groups=channels)
+
+
 def around(b: Builder, x: Value) -> Value:
     return b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1])
 
@@ -116,6 +125,17 @@ BLOCKED: dict[str, tuple[Program, int, int]] = {
     "a sum of rows": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2], True), 2, 1),
     "a sum of rows that goes": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2]), 2, 1),
     "a sum of channels": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [1], True), 2, 1),
+    "each channel by itself": (
+        lambda b, x: conv(b, b.relu(of_each(b, around(b, conv(b, x, 40)), 3)), 32),
+        2,
+        3,
+    ),
+    "each channel with strides": (
+        lambda b, x: conv(b, of_each(b, around(b, conv(b, x, 64)), 5, 2, bias=False), 24, 1),
+        1,
+        3,
+    ),
+    "each channel alone": (lambda b, x: of_each(b, x, 3, 2), 2, 1),
     "weighed channels": (lambda b, x: conv(b, squeezed(b, conv(b, x, 32)), 32), 2, 3),
     "other readers": (
         lambda b, x: (
@@ -149,6 +169,9 @@ KEPT: dict[str, Program] = {
         groups=2,
     ),
     "computed filters": lambda b, x: b.conv(x, b.slice(x, [0] * 4, [2, 6, 3, 3]), strides=[2, 2]),
+    "several filters for each channel": lambda b, x: b.conv(
+        x, floats(12, 1, 3, 3), strides=[2, 2], groups=6
+    ),
     "one filter": lambda b, x: conv(b, x, 1),
     "layouts that cost more": lambda b, x: b.conv(x, floats(7, 6, 1, 1)),
 }
@@ -171,7 +194,8 @@ def test_blocked(name: str, assert_same: Callable[..., sw.Module]) -> None:
     build, transposes, convs = BLOCKED[name]
     after = assert_same(program(build), PASSES, floats(2, 6, 17, 17), tolerance=1e-5)
     assert count(after, "conv") == 0
-    assert count(after, "blocked_conv") == convs
+    convolutions = count(after, "blocked_conv") + count(after, "blocked_depthwise_conv")
+    assert convolutions == convs
     assert count(after, "transpose") == transposes
 
 
@@ -187,7 +211,7 @@ COMPILED = [
     (name, target)
     for name in (
         *("a residual", "pads and pools", "branches", "weighed channels", "few filters"),
-        *("groups", "points of groups"),
+        *("groups", "points of groups", "each channel by itself"),
     )
     for target in ("host", "x86-64-v2", "x86-64-v3")
 ]

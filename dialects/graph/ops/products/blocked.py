@@ -46,6 +46,26 @@ if TYPE_CHECKING:
     from ...interfaces import Array
 
 
+def places_in_blocks(
+    x: Shape, w: Shape, strides: Sequence[int], dilations: Sequence[int], facts: ShapeFacts
+) -> list[Dim]:
+    """The numbers of positions of filters in images in blocks, whose sizes are checked."""
+    if len(x) < 4:
+        facts.fail("x has no dimension for a window", "rank >= 4", f"rank {len(x)}")
+    if len(w) != len(x) - 1:
+        facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
+    check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
+    if not x[-1].is_static or x[-1].value < 1:
+        facts.fail("the block of x is not a number", "sizes of 1 or more", text([x[-1]]))
+    if not all(dim.is_static and dim.value > 0 for dim in w):
+        facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
+    axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
+    return [
+        positions(2 + i, dim, window.value, stride, dilation, facts)
+        for i, (dim, window, stride, dilation) in axes
+    ]
+
+
 @irdl_op_definition
 class BlockedConvOp(GraphOp, DemandInterface):
     """`graph.conv` for x of shape [N, C/b, *sizes, b] and w of shape [M, C, *window].
@@ -96,29 +116,11 @@ class BlockedConvOp(GraphOp, DemandInterface):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         same_element_types(self, facts)
         x, w, *bias = shapes
-        if len(x) < 4:
-            facts.fail("x has no dimension for a window", "rank >= 4", f"rank {len(x)}")
-        if len(w) != len(x) - 1:
-            facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
-        strides, dilations = ints(self.strides), ints(self.dilations)
-        check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
-        self._check_sizes(w, x[-1], facts)
+        places = places_in_blocks(x, w, ints(self.strides), ints(self.dilations), facts)
         filters, block = w[0].value, self.block.value.data
         block_groups(x, w[1], filters, block, "w", facts)
         check_bias(bias, w[0], "w", facts)
-        axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
-        places = [
-            positions(2 + i, dim, window.value, stride, dilation, facts)
-            for i, (dim, window, stride, dilation) in axes
-        ]
         return [(x[0], Dim.of(filters // block), *places, Dim.of(block))]
-
-    def _check_sizes(self, w: Shape, width: Dim, facts: ShapeFacts) -> None:
-        """Require sizes of filters and blocks that are numbers."""
-        if not width.is_static or width.value < 1:
-            facts.fail("the block of x is not a number", "sizes of 1 or more", text([width]))
-        if not all(dim.is_static and dim.value > 0 for dim in w):
-            facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
 
     @property
     def groups(self) -> int:

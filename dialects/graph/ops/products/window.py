@@ -295,6 +295,12 @@ class ConvOp(GraphOp, DemandInterface):
         return ints(self.strides), ints(self.dilations), self.groups.value.data
 
     @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel has a group and a filter of its own."""
+        filters, channels, *_ = tensor_type(self.w).get_shape()
+        return channels == 1 and filters == self.groups.value.data
+
+    @property
     def demands(self) -> tuple[SizeBound, ...]:
         strides, dilations, _ = self.steps
         return window_bounds(self.x, 2, self.window, strides, dilations)

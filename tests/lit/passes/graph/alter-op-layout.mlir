@@ -84,6 +84,24 @@ func.func @head(%x: tensor<1x32x64xf32>) -> tensor<1x32xf32> {
   func.return %y : tensor<1x32xf32>
 }
 
+// What convolves each channel by itself works on the blocks of the convolutions around it.
+// CHECK-LABEL: func.func @depthwise
+// CHECK: %[[c:.*]] = graph.blocked_conv
+// CHECK-NEXT: %[[p:.*]] = graph.pad constant %[[c]] low = [0, 0, 1, 0] high = [0, 0, 1, 0]
+// CHECK-NEXT: %[[d:.*]] = graph.blocked_depthwise_conv %[[p]], %{{.*}} strides = [2] dilations = [1]
+// CHECK-SAME: (tensor<1x3x66x16xf32>, tensor<48x1x3xf32>) -> tensor<1x3x32x16xf32>
+// CHECK-NEXT: graph.blocked_conv %[[d]]
+func.func @depthwise(%x: tensor<1x16x64xf32>) -> tensor<1x16x32xf32> {
+  %w = graph.constant dense<0.5> : tensor<48x16x1xf32>
+  %k = graph.constant dense<0.5> : tensor<48x1x3xf32>
+  %v = graph.constant dense<0.5> : tensor<16x48x1xf32>
+  %c = graph.conv %x, %w strides = [1] dilations = [1] groups = 1 : (tensor<1x16x64xf32>, tensor<48x16x1xf32>) -> tensor<1x48x64xf32>
+  %p = graph.pad constant %c low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<1x48x64xf32>) -> tensor<1x48x66xf32>
+  %d = graph.conv %p, %k strides = [2] dilations = [1] groups = 48 : (tensor<1x48x66xf32>, tensor<48x1x3xf32>) -> tensor<1x48x32xf32>
+  %y = graph.conv %d, %v strides = [1] dilations = [1] groups = 1 : (tensor<1x48x32xf32>, tensor<16x48x1xf32>) -> tensor<1x16x32xf32>
+  func.return %y : tensor<1x16x32xf32>
+}
+
 // A product of single places with few channels gains less than two layouts cost.
 // CHECK-LABEL: func.func @too_little
 // CHECK: graph.conv

@@ -316,6 +316,37 @@ loop.kernel @large(%x: memref<100x511xf32>, %w: memref<511x511xf32>) -> (%y: mem
   }
 }
 
+// Both operands follow the lanes: the rows of a tile are positions, for which filters are loaded once.
+// V4-LABEL: loop.kernel @each_channel
+// V4-SAME:  %w: memref<1x2x3x3x16xf32> {loop.constant, loop.packing =
+// V4-SAME:  "split(m, 16, tail=mask); reorder(i, j, l, m0, m1); pack(1, m0, i, k, k1, m1); vectorize(l, m1); unroll(k1, 2); drop_unit_loops()"
+// V4:           loop.for "k1" %k1 to 3 reduction unroll 2 carry(%{{.*}} = %{{.*}} : vector<7x16xf32> add)
+// V4:               loop.load %x {{.*}} vector<7x16xf32>
+// V4:               loop.load %w {{.*}} vector<1x16xf32>
+// V3-LABEL: loop.kernel @each_channel
+// V3:           reduction carry(%{{.*}} = %{{.*}} : vector<4x16xf32> add)
+loop.kernel @each_channel(%x: memref<2x15x15x16xf32>, %w: memref<32x3x3xf32> {loop.constant}) -> (%y: memref<2x7x7x16xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 2 {
+    loop.for "j" %j to 7 {
+      loop.for "l" %l to 7 {
+        loop.for "m" %m to 16 {
+          %s = loop.for "k" %k to 3 reduction carry(%a = %z : f32 add) {
+            %r = loop.for "k1" %k1 to 3 reduction carry(%b = %a : f32 add) {
+              %p = loop.load %x (d0, d1, d2, d3, d4, d5) -> (d0, d1 * 2 + d2, d3 * 2 + d4, d5)(%i, %j, %k, %l, %k1, %m) : memref<2x15x15x16xf32>, f32
+              %q = loop.load %w (d0, d1, d2, d3) -> (d0 * 16 + d1, d2, d3)(%i, %m, %k, %k1) : memref<32x3x3xf32>, f32
+              %t = math.fma %p, %q, %b : f32
+              loop.yield %t : f32
+            }
+            loop.yield %r : f32
+          }
+          loop.store %s, %y (d0, d1, d2, d3) -> (d0, d1, d2, d3)(%i, %j, %l, %m) : f32, memref<2x7x7x16xf32>
+        }
+      }
+    }
+  }
+}
+
 // Elementwise statements: several vectors at a time, what is left under a mask.
 // TRACE-LABEL: loop.kernel @relu
 // TRACE-SAME: attributes {loop.schedule = "tiles(i)"} {
