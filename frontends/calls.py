@@ -22,6 +22,9 @@ from .parts import BuilderPart
 from .specs import result_type
 from .values import Operand, Value
 
+Result = TensorSpec | Value
+"""What a call gives: a shape and an element type, or a value that has them too."""
+
 
 class CallMethods(BuilderPart):
     """The part of a `Builder` that calls what is not an operator."""
@@ -33,7 +36,7 @@ class CallMethods(BuilderPart):
         self,
         callee: str,
         *args: Operand,
-        results: TensorSpec | Sequence[TensorSpec],
+        results: Result | Sequence[Result],
         name: str | None = None,
     ) -> Any:
         """Call the function that is registered as `callee` when the program is compiled.
@@ -41,7 +44,8 @@ class CallMethods(BuilderPart):
         Args:
             callee: its name; see `stepwell.register_function`.
             args: values, arrays or numbers.
-            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs. A value
+                stands for a result of its shape and element type.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
@@ -56,7 +60,7 @@ class CallMethods(BuilderPart):
         self,
         kernel: Kernel,
         *args: Operand,
-        results: TensorSpec | Sequence[TensorSpec],
+        results: Result | Sequence[Result],
         name: str | None = None,
     ) -> Any:
         """Call a kernel written in Python; see `stepwell.kernel`.
@@ -64,7 +68,8 @@ class CallMethods(BuilderPart):
         Args:
             kernel: the kernel; it is built for the types of the arguments.
             args: values, arrays or numbers.
-            results: the results. Sizes are numbers, or texts in the symbols of the inputs.
+            results: the results. Sizes are numbers, or texts in the symbols of the inputs. A value
+                stands for a result of its shape and element type.
             name: the name of the model's node in messages; by default the caller's line.
 
         Returns:
@@ -80,14 +85,14 @@ class CallMethods(BuilderPart):
             raise input_error("call_kernel", "not a kernel", "stepwell.kernel", got)
         return self._call(CallDpsOp, kernel, args, results, name)
 
-    def _shapes_of(self, operands: Sequence[SSAValue], kernel: Kernel) -> list[Shape]:
-        """The shapes of the operands of a call of a kernel."""
+    def _shapes_of(self, operands: Sequence[SSAValue], subject: str) -> list[Shape]:
+        """The shapes of the operands of a call, or of values like its results."""
         kinds = [tensor_type(value) for value in operands]
         if all(kind.has_static_shape() for kind in kinds):
             return [tuple(map(Dim.of, kind.get_shape())) for kind in kinds]
         if self._block is not self._region.block:
             fact = "operands of symbolic sizes in the body of a loop or condition"
-            raise input_error(f'call of "{kernel.name}"', fact, "sizes that are numbers")
+            raise input_error(subject, fact, "sizes that are numbers")
         region, copies = Region(), dict[SSAValue, SSAValue]()
         self._region.clone_into(region, 0, copies)
         shapes = SymbolicShapes(self._function(region, [copies[value] for value in operands]))
@@ -103,7 +108,7 @@ class CallMethods(BuilderPart):
         """The name of the kernel for these operands and results, which equal calls have in
         common."""
         own: dict[str, Dim] = {}
-        given = self._shapes_of(operands, kernel)
+        given = self._shapes_of(operands, f'call of "{kernel.name}"')
         for number, shape in enumerate(given):
             for axis, dim in enumerate(shape):
                 if not dim.is_static:
@@ -129,13 +134,14 @@ class CallMethods(BuilderPart):
         kind: type[CallPackedOp | CallDpsOp],
         callee: str | Kernel,
         args: Sequence[Operand],
-        results: TensorSpec | Sequence[TensorSpec],
+        results: Result | Sequence[Result],
         name: str | None,
     ) -> Any:
         location = self._located(name)
-        specs = [results] if isinstance(results, TensorSpec) else list(results)
         label = callee.name if isinstance(callee, Kernel) else callee
         subject = f'call of "{label}"'
+        given = [results] if isinstance(results, Result) else list(results)
+        specs = [self._spec_of(result, subject) for result in given]
         types = [result_type(subject, spec) for spec in specs]
         dims = [[size if isinstance(size, str) else "" for size in spec.shape] for spec in specs]
         label = re.sub(r"\W", "_", label)
@@ -152,4 +158,11 @@ class CallMethods(BuilderPart):
             raise reworded(error, kind, location) from error
         self._block.add_op(op)
         values = tuple(Value(self, result) for result in op.results)
-        return values[0] if isinstance(results, TensorSpec) else values
+        return values[0] if isinstance(results, Result) else values
+
+    def _spec_of(self, result: Result, subject: str) -> TensorSpec:
+        if not isinstance(result, Value):
+            return result
+        (shape,) = self._shapes_of([result.ssa], subject)
+        sizes = tuple(dim.value if dim.is_static else str(dim) for dim in shape)
+        return TensorSpec(sizes, result.dtype)

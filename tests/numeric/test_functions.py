@@ -299,3 +299,27 @@ def test_sizes_of_results_may_be_computed() -> None:
     first, second = sw.compile(b.module(), threads=1)(x)
     np.testing.assert_array_equal(first, -np.concatenate([x, x]))
     assert second == 5
+
+
+@pytest.mark.parametrize("rows", [2, "n", None])
+def test_a_result_like_a_value(rows: int | str | None) -> None:
+    @sw.kernel
+    def doubled(k: Any, x: Any, y: Any) -> None:
+        with k.loops(*y.shape) as (i, j):
+            y[i, j] = x[i, j] * 2
+
+    b = sw.Builder("main")
+    x = b.input("x", (rows, 3), "f32")
+    y, z = b.call_packed("split", x, results=(x, sw.TensorSpec((5, 2))))
+    b.output(b.call_kernel(doubled, y, results=x), name="y")
+    b.output(z, name="z")
+
+    @sw.register_function("split")
+    def split(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> None:
+        y[...], z[...] = x + 1, x[0, :2]
+
+    exe = sw.compile(b.module(), threads=1)
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    first, second = exe(given)
+    np.testing.assert_array_equal(first, 2 * given + 2)
+    np.testing.assert_array_equal(second, np.tile(given[:1, :2], (5, 1)))

@@ -61,7 +61,21 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
         lambda k, x, i, j: k.maximum(i, 2),
         (
             "k.maximum of something that is not a scalar, expected a scalar, got Index (HERE); "
-            'k.cast(index, "f32") makes one of an index'
+            'k.cast(index, "f32") makes a scalar of an index'
+        ),
+    ),
+    "index beside a scalar": (
+        lambda k, x, i, j: i * x[i, j],
+        (
+            "wrong index, expected an index or an integer, got Scalar (HERE); "
+            'k.cast(index, "f32") makes a scalar of an index'
+        ),
+    ),
+    "scalar beside an index": (
+        lambda k, x, i, j: x[i, j] * i,
+        (
+            "wrong value, expected a scalar or a number, got Index (HERE); "
+            'k.cast(index, "f32") makes a scalar of an index'
         ),
     ),
     "buffer": (

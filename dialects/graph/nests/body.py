@@ -19,7 +19,7 @@ from ..attrs import compute_type, is_float
 from ..buffers import storage_type
 from ..positions import from_start
 from . import low_bits, scalars
-from .buffers import Buffer, Index, Scalar, Stored, computable
+from .buffers import CAST, Buffer, Index, Scalar, Stored, computable
 from .errors import UnknownNameError
 from .loops import KernelLoops
 
@@ -48,8 +48,8 @@ class KernelBody(KernelLoops):
             return Scalar(self, self.constant(given, like))
         if isinstance(given, Index) and like == IndexType():
             return self.value(given)
-        got = type(given).__name__
-        raise self.error("wrong value", "a scalar or a number", got)
+        hint = CAST if isinstance(given, Index) else None
+        raise self.error("wrong value", "a scalar or a number", type(given).__name__, hint)
 
     def element_type(self, dtype: str | Attribute) -> Attribute:
         """The element type of a name, such as "f32".
@@ -143,7 +143,7 @@ class KernelBody(KernelLoops):
     def _not_scalar(self, name: str, given: Any) -> StepwellError:
         fact, hint = f"k.{name} of something that is not a scalar", None
         if isinstance(given, Index):
-            hint = 'k.cast(index, "f32") makes one of an index'
+            hint = CAST
         elif isinstance(given, Buffer):
             hint = "an element of a buffer is one, x[i, j]"
         return self.error(fact, "a scalar", type(given).__name__, hint)

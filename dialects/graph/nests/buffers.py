@@ -50,6 +50,10 @@ class Body(Scalars, Protocol):
         ...
 
 
+CAST = 'k.cast(index, "f32") makes a scalar of an index'
+"""The hint where an index and a scalar meet."""
+
+
 class Index:
     """An index: a loop variable, a size, or a sum of them; also with ``* // %`` of a number."""
 

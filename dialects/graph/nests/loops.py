@@ -14,7 +14,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 from ....core.building.arithmetic import INDEX
 from ...loop.attrs import Combine, LoopKind
 from . import scalars
-from .buffers import Body, Index, Row, Scalar
+from .buffers import CAST, Body, Index, Row, Scalar
 from .nest import Indices, Loops
 
 Extent = int | Index | Scalar
@@ -65,8 +65,8 @@ class KernelLoops(Body):
         try:
             number = operator.index(given)
         except TypeError:
-            got = type(given).__name__
-            raise self.error("wrong index", "an index or an integer", got) from None
+            got, hint = type(given).__name__, CAST if isinstance(given, Scalar) else None
+            raise self.error("wrong index", "an index or an integer", got, hint) from None
         if not -(2**63) <= number < 2**63:
             raise self.error("wrong index", "an integer of 64 bits", number)
         return number
