@@ -33,10 +33,11 @@ def line_of(node: Any) -> tuple[str, int, str] | None:
     of graphs.
     """
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    if not frames:
+    others = [frame for frame in frames if not frame[0].startswith(_OWN)]
+    own = [frame for frame in others if is_of_user(frame[0])]
+    if not others:
         return None
-    own = [frame for frame in frames if is_of_user(frame[0])]
-    file, line, text = (own or frames)[-1]
+    file, line, text = (own or others)[-1]
     return file, int(line), text.strip()
 
 

@@ -292,6 +292,20 @@ def test_encoders_of_labels() -> None:
     np.testing.assert_array_equal(found, [9, 4, 5, 6])
 
 
+def test_one_hot_codes_of_categories() -> None:
+    x = np.array([[5, 2, 7], [7, 5, 5]])
+    for given in (x, x.astype(np.float32) + np.float32(0.25)):
+        program = model("OneHotEncoder", [given], rows="rows", cats_int64s=[7, 5])
+        for run in (sw.from_onnx(program).run_reference, sw.compile(sw.from_onnx(program))):
+            np.testing.assert_array_equal(run(given), x[..., None] == [7, 5])
+            assert run(given[:0]).shape == (0, 3, 2)
+    program = model("OneHotEncoder", [x], rows="rows", cats_int64s=[7, 5, 2], zeros=0)
+    for run in (sw.from_onnx(program).run_reference, sw.compile(sw.from_onnx(program))):
+        np.testing.assert_array_equal(run(x), x[..., None] == [7, 5, 2])
+        with pytest.raises(sw.InputError, match=r'node "n": an element is none of the categories'):
+            run(x + 1)
+
+
 def test_scores_of_a_map_are_an_array() -> None:
     scores = make_node("Scaler", ["x"], ["s"], domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
     names = make_node("ZipMap", ["s"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[1, 2, 3, 4])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....core.algebra.dims import Dim
+from ....core.algebra.dims import Dim, product
 from ...importing.elementwise import cast, is_nan
 from ...importing.reductions import reduced
 from ...importing.shapes import matrix_product, reshaped, unsqueezed
@@ -135,6 +135,22 @@ def label_encoder(node: Node) -> Value:
     if np.isnan(keys[-1]):
         is_key = node.logical_or(is_key, is_nan(node, x))
     return node.where(is_key, value, node.known(default))
+
+
+@converts("OneHotEncoder", since=1, domain=_ML)
+def one_hot_encoder(node: Node) -> Value:
+    """A row for each element: 1 at the category that it is."""
+    x, categories = node.input(0), _labels(node, "cats")
+    if x.dtype.kind == "f":
+        x = cast(node, x, categories.dtype)
+    is_category = node.equal(unsqueezed(node, x, [x.rank]), node.known(categories.astype(x.dtype)))
+    found = cast(node, is_category, _F32)
+    if node.attr_int("zeros", 1):
+        return found
+    known = reduced(node, found, list(range(x.rank + 1)), False, "sum")
+    every = node.number(product(x.shape))
+    fits = node.equal(cast(node, known, every.dtype), every)
+    return node.check(found, fits, [], "an element is none of the categories")
 
 
 def _labels(node: Node, name: str) -> np.ndarray:

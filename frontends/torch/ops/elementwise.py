@@ -59,9 +59,11 @@ _COMPOSED: dict[str, Callable[[ModelNode, Value], Value]] = {
     "digamma": special.digamma,
     "erfc": special.erfc,
     "erfinv": special.erfinv,
+    "i0": special.i0,
     "lgamma": special.lgamma,
     "reciprocal": composed.reciprocal,
     "special_erfcx": special.erfcx,
+    "special_i0e": special.i0e,
 }
 
 
@@ -224,6 +226,11 @@ def ldexp(node: Node, x: Value, exponent: Value) -> Value:
     # As in torch, 2^n may overflow where x * 2^n does not.
     x, exponent = _pair(node, x, exponent)
     return node.mul(x, node.pow(2, exponent))
+
+
+@converts("aten.nextafter.default")
+def nextafter(node: Node, a: Value, b: Value) -> Value:
+    return special.nextafter(node, a, b)
 
 
 @converts("aten.positive.default", "aten.conj_physical.default")

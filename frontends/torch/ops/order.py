@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....core.algebra.dims import Dim, product
+from ....core.dtype_names import is_real
 from ...importing.elementwise import is_nan
-from ...importing.shapes import broadcast, reshaped, sliced_to
+from ...importing.shapes import broadcast, reshaped, sliced_to, transposed
 from ...importing.values import Value
 from ..nodes import Node
 from ..registry import converts
@@ -109,6 +110,29 @@ def _middle(node: Node, x: Value, dim: int, keepdim: bool, *, skips: bool) -> li
     return [reshaped(node, part, shape) for part in found]
 
 
+@converts("aten.mode.default")
+def mode(node: Node, x: Value, dim: int = -1, keepdim: bool = False) -> list[Value]:
+    """The most frequent element, of several the smallest, and its last place."""
+    if not x.rank:
+        return [x, node.known(np.array(0))]
+    axis = node.axis(dim, x.rank)
+    last = [*(i for i in range(x.rank) if i != axis), axis]
+    ordered, order = node.sort(transposed(node, x, last), axis=x.rank - 1)
+    first = node.searchsorted(ordered, ordered)
+    count = node.sub(node.searchsorted(ordered, ordered, right=True), first)
+    # NaNs differ from each other.
+    count = node.where(is_nan(node, ordered), 1, count) if is_real(x.dtype) else count
+    place = node.arg_reduce(count, kind="max", axis=x.rank - 1, keepdims=True)
+    after = node.add(place, node.gather_elements(count, place, axis=x.rank - 1))
+    places = place, node.sub(after, node.known(np.array(1)))
+    shape = list(x.shape)
+    shape[axis : axis + 1] = [Dim.of(1)] if keepdim else []
+    return [
+        reshaped(node, node.gather_elements(part, where, axis=x.rank - 1), shape)
+        for part, where in zip((ordered, order), places, strict=True)
+    ]
+
+
 @converts("aten._unique2.default", "aten._unique.default")
 def unique(
     node: Node,
@@ -139,6 +163,25 @@ def bincount(node: Node, x: Value, weights: Value | None = None, minlength: Any 
     one = broadcast(node, node.known(np.array(1, node.dtype)), x.shape)
     added = one if weights is None else node.operand(weights, node.dtype)
     return node.scatter_elements(empty, x, added, axis=0, kind="add")
+
+
+@converts("aten.histc.default")
+def histc(node: Node, x: Value, bins: int = 100, min: float = 0, max: float = 0) -> Value:
+    """The numbers of elements in bins of one width, of which the last one has its upper bound."""
+    x = reshaped(node, x, [product(x.shape)])
+    low, high = (node.operand(bound, x.dtype) for bound in (min, max))
+    if min == max:
+        low, high = (node.reduce(x, kind=kind, axes=[0]) for kind in ("min", "max"))
+        is_point = node.equal(low, high)
+        low = node.where(is_point, node.sub(low, 1), low)
+        high = node.where(is_point, node.add(high, 1), high)
+    scaled = node.mul(node.sub(x, low), node.scalar(bins, x))
+    place = node.floor(node.div(scaled, node.sub(high, low)))
+    inside = node.logical_and(node.greater_equal(x, low), node.greater_equal(high, x))
+    # Other elements go to a bin after the last one.
+    place = node.where(inside, node.clip(place, 0, bins - 1), node.scalar(bins, x))
+    counts = node.histogram(node.operand(place, node.index), bins=bins + 1)
+    return node.operand(sliced_to(node, counts, 0, Dim.of(0), Dim.of(bins)), node.dtype)
 
 
 @converts("aten.repeat_interleave.Tensor")

@@ -18,7 +18,7 @@ from stepwell.driver.request import Request
 from stepwell.frontends.torch.replacements import exportable_parts
 
 from ...harness import package
-from .compared import as_torch, close_to_torch, compiled, imported, torch
+from .compared import as_torch, close_to_torch, compiled, imported, normal, torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -89,6 +89,21 @@ def test_dense_batches_and_sorted_pools() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["median", pyg.QuantileAggregation(0.3), ["mean", "median"]])
+def test_quantiles_of_neighbours(how: Any) -> None:
+    """Of a convolution, whose number of nodes `bincount` would make a number.
+
+    The first and the last node have edges: torch-geometric fails otherwise.
+    """
+    model = pyg.SAGEConv(3, 2, aggr=how).eval()
+    given = []
+    for nodes, isolated in ((5, 3), (7, 2)):
+        source, target = torch.arange(nodes), torch.arange(nodes).roll(1)
+        edges = torch.stack([source, target])[:, target != isolated]
+        given.append((normal(nodes, 3), torch.cat([edges, edges[:, :3].flip(0)], 1)))
+    as_torch(model, given[0], ({0: ANY}, {1: ANY}), given[1:], compiles=False)
+
+
 def test_quantiles_of_graphs() -> None:
     """Medians and quantiles, also of a graph without nodes."""
 

@@ -24,6 +24,8 @@ def with_nans(x: Any) -> Any:
 ORDERS = {
     "median": lambda x, i: (x.median(1), x.median(0, keepdim=True), x.median()),
     "nanmedian": lambda x, i: (x.nanmedian(1), i.median(0)[0]),
+    "mode": lambda x, i: (i.mode(), x.mode(1), (x > 0).long().mode(0, keepdim=True)),
+    "histc": lambda x, i: (x.nan_to_num().histc(7), x.histc(5, -1, 0.5), (i * 0.0).histc(3)),
     "cummax": lambda x, i: (x.cummax(1), x.cummin(0), i.cummax(0)),
     "logcumsumexp": lambda x, i: x.nan_to_num(-math.inf).logcumsumexp(0),
     "topk": lambda x, i: x.nan_to_num().topk(x.shape[0] - 1, 0)[0],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes  # noqa: F401  NumPy finds bfloat16 by its name then
 import numpy as np
 import pytest
 
@@ -18,6 +19,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "erfc": torch.erfc,
     "erfcx": torch.special.erfcx,
     "erfinv": torch.erfinv,
+    "i0": torch.i0,
+    "i0e": torch.special.i0e,
     "lgamma": torch.lgamma,
     "log_ndtr": torch.special.log_ndtr,
     "positive": torch.positive,
@@ -44,8 +47,11 @@ def values(dtype: Any, count: int) -> Any:
 
 
 def expected(name: str, x: Any) -> np.ndarray:
-    """The results of torch, but for `digamma` below 0, where it loses digits near poles."""
+    """The results of torch, but for `digamma` below 0, where it loses digits near poles, and for
+    `i0`, where a factor of its overflows."""
     found = FUNCTIONS[name](x)
+    if name == "i0":
+        found = torch.i0(x.double()).to(x.dtype).masked_fill(x.isinf(), torch.inf)
     if name == "digamma":
         # psi(x) == psi(1 - x) - pi / tan(pi (x - n)), where n is the nearest integer
         mirrored = torch.digamma(1 - x) - torch.pi / torch.tan(torch.pi * (x - x.round()))
@@ -81,6 +87,22 @@ def test_compiled_functions_over_all_floats(name: str, dtype: Any) -> None:
     x = values(dtype, 3000)
     module = sw.from_torch(Functions({name: FUNCTIONS[name]}).eval(), (x,))
     compare(name, sw.compile(module, threads=1)(x), x)
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16"])
+def test_the_next_float(name: str) -> None:
+    numbers = [0, 1, 2, 3e38, np.inf, 1e-45, 1e-38]
+    x = torch.tensor([*numbers, *(-number for number in numbers), np.nan]).to(getattr(torch, name))
+    a, b = x.repeat_interleave(15), x.repeat(15)
+    integers = {2: torch.int16, 4: torch.int32, 8: torch.int64}[x.itemsize]
+    arrays = [part.view(integers).numpy().view(np.dtype(name)) for part in (a, b)]
+    wanted = torch.nextafter(a, b)
+    module = sw.from_torch(torch.nextafter, (a, b))
+    for run in (module.run_reference, sw.compile(module, threads=1)):
+        got = torch.from_numpy(run(*arrays).view(f"i{x.itemsize}"))
+        is_nan = torch.from_numpy(np.isnan(run(*arrays)))
+        assert torch.equal(is_nan, wanted.isnan())
+        assert torch.equal(got[~is_nan], wanted.view(integers)[~is_nan])
 
 
 class Divisors(torch.nn.Module):
