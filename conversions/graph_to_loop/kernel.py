@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr, TensorType
 from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import UnsupportedError, explain
@@ -32,7 +34,7 @@ from ...dialects.graph.nests.proofs import (
 from ...dialects.graph.ops.control.call import CallDpsOp
 from ...dialects.graph.plan.nest_plan import NestPlan, ResultNest
 from ...dialects.graph.plan.visibility import StoredRounding
-from ...dialects.graph.rearranging import ReshapeInterface
+from ...dialects.graph.rearranging import FrameInterface, PlacementInterface, is_framed
 from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
 from ...dialects.loop.proofs.dependences import dependences
@@ -204,6 +206,29 @@ def _fill(
         for store in stores:
             with nest.standing_for(store.op):
                 store.at(index)
+    for store in stores:
+        if is_framed(store.op):
+            with nest.standing_for(store.op):
+                _fill_frame(nest, cast("FrameInterface", store.op), store.buffer)
+
+
+def _fill_frame(nest: NestBuilder, op: FrameInterface, buffer: SSAValue) -> None:
+    """Emit nests that store the constant around the operand of an operator."""
+    (x,), (result,) = op.operands, op.results
+    lows = [AffineExpr.constant(low) for low, _ in op.margins]
+    inner = [nest.extent(x, axis) for axis in range(rank(x))]
+    whole = [nest.extent(result, axis) for axis in range(rank(x))]
+    for axis, (low, high) in enumerate(op.margins):
+        # Where an earlier index is in the margin, its own nest stores the element.
+        starts = [*lows[:axis], *[AffineExpr.constant(0)] * (rank(x) - axis)]
+        for count, start in ((low, starts[axis]), (high, inner[axis] + low)):
+            if count == 0:
+                continue
+            extents = [*inner[:axis], AffineExpr.constant(count), *whole[axis + 1 :]]
+            starts[axis] = start
+            with nest.loops(extents) as own:
+                index = tuple(a + b for a, b in zip(own, starts, strict=True))
+                nest.store_element(op.fill(nest), buffer, index, element_type(result))
 
 
 @contextmanager
@@ -245,7 +270,7 @@ class _Store:
 
 
 def _reshaped(nest: NestBuilder, value: SSAValue, index: Indices) -> Indices:
-    """The index in the result of a reshape of an element of its operand."""
-    found = owned(value, ReshapeInterface).result_index(nest, index)
+    """The index in the result of a reshape, or of a pad, of an element of its operand."""
+    found = owned(value, PlacementInterface).result_index(nest, index)
     assert found is not None
     return found

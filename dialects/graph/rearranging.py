@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from .nests.nest import Indices, Nest
 
@@ -27,8 +27,8 @@ def is_alias(op: Operation) -> bool:
     return isinstance(op, AliasInterface) and op.is_alias
 
 
-class ReshapeInterface(Operation, ABC):
-    """An operator whose result has the elements of its first operand in the same order."""
+class PlacementInterface(Operation, ABC):
+    """An operator whose result has each element of its first operand in one place."""
 
     @abstractmethod
     def result_index(self, nest: Nest, index: Indices) -> Indices | None:
@@ -36,6 +36,33 @@ class ReshapeInterface(Operation, ABC):
 
         None where that takes sizes that are not known.
         """
+
+
+class ReshapeInterface(PlacementInterface):
+    """An operator whose result has the elements of its first operand in the same order."""
+
+
+class FrameInterface(PlacementInterface):
+    """An operator whose result is its operand with other elements around it."""
+
+    @property
+    @abstractmethod
+    def margins(self) -> Sequence[tuple[int, int]]:
+        """The number of elements before and after the operand in each dimension."""
+
+    @property
+    @abstractmethod
+    def has_constant_frame(self) -> bool:
+        """Whether the elements around the operand are one constant."""
+
+    @abstractmethod
+    def fill(self, nest: Nest) -> SSAValue:
+        """That constant."""
+
+
+def is_framed(op: object) -> bool:
+    """Whether the result of an operation is its operand with a constant around it."""
+    return isinstance(op, FrameInterface) and op.has_constant_frame
 
 
 class BatchInterface(Operation, ABC):

@@ -150,7 +150,8 @@ class GraphFuseOpsPass(ModulePass):
 
     Two groups are merged where the plan of their kernel is legal and it pays: nothing is computed
     twice unless it is cheap, nothing at all for a contraction that reads it many times, and loops
-    keep the order of the dimensions. Why two groups stay two kernels is reported for each edge
+    keep the order of the dimensions. What a contraction computes is stored in the padded tensor
+    that a pad makes of it. Why two groups stay two kernels is reported for each edge
     between them (`fusion/grouping.py` has the order of the proposals). Groups of
     the same structure share one function. Constants with one value everywhere are cloned
     into the group, other constants are arguments. Operators without a value at an index stay

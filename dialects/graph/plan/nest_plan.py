@@ -56,7 +56,8 @@ class ResultNest:
     """The value whose indices are looped over: the first result, or the source of its reshape."""
     reshapes: list[SSAValue | None]
     """For each of them a reshape that it is made of, index by index: what is reshaped is looped
-    over, so that a reduction over one of its rows runs once for the row."""
+    over, so that a reduction over one of its rows runs once for the row. Or the result itself, if
+    it has a constant around what is looped over, which other nests store."""
     order: list[int] | None = None
     """The dimensions in the order of their loops, where a reduction needs another one."""
     reordered: bool = False

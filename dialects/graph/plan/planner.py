@@ -18,6 +18,7 @@ from ..demands import SizeOperand, demands, read_operands
 from ..interfaces import GraphOp, Sizes, rank, tensor_type
 from ..kinds import FusionKind
 from ..nests.recording import Recorder, is_reshape
+from ..rearranging import is_framed
 from ..sizes.shapes import SymbolicShapes
 from .group_values import GroupValues
 from .nest_plan import MOST_OPERATORS, NestPlan, PlannedLoop, Refusal, ResultNest
@@ -183,7 +184,12 @@ class _Planner:
         return ResultNest([number], reshape.owner.operands[0], [reshape])
 
     def _reshape_of(self, value: SSAValue) -> SSAValue | None:
-        """The reshape of something that reduces, of which `value` is made index by index."""
+        """The reshape of something that reduces, of which `value` is made index by index.
+
+        Or `value` itself, if it is something that reduces, with a constant around it.
+        """
+        if self.values.is_deep(value) and is_framed(value.owner):
+            return value
         while self.values.is_deep(value):
             op = value.owner
             assert isinstance(op, GraphOp)

@@ -66,6 +66,8 @@ class MergeCosts:
         for op in (*maker.ops, *proposal.users):
             if isinstance(op, GraphOp) and op.fusion == FusionKind.OPAQUE:
                 return f"{op.name} is opaque: it cannot be part of a kernel"
+        if Gain.FRAME in maker.gains:
+            return "what reads a padded tensor reads it from memory"
         match proposal.gain:
             case Gain.USER:
                 return self._against_contraction(proposal)

@@ -25,6 +25,7 @@ from ....dialects.graph.ops.sources.constant import ConstantOp
 from ....dialects.graph.plan.nest_plan import MOST_OPERATORS, NestPlan
 from ....dialects.graph.plan.planner import plan_nests
 from ....dialects.graph.plan.uses import Uses
+from ....dialects.graph.rearranging import is_framed
 from .costs import ELSEWHERE, MergeCosts
 from .groups import FusionRegion, Gain, Group, Proposal, results_of, users_of
 from .outlining import has_kernel
@@ -69,7 +70,7 @@ class Grouping:
         """Make all proposals, in their order.
 
         1. A contraction, then a reduction, then an operator that writes its results takes the
-           elementwise operators that follow it.
+           elementwise operators that follow it. A contraction takes a pad that follows these.
         2. Every other operator goes where all its users are, the last ones first.
         3. Groups that combine the same values in the rows of one sparse matrix become one.
         4. The rows that a sparse product makes go into the dense product that reads them.
@@ -83,6 +84,9 @@ class Grouping:
             for op in self.members:
                 if op.fusion == kind:
                     self._propose_epilogue(self.group_of[op])
+        for op in self.members:
+            if op.fusion == FusionKind.CONTRACTION:
+                self._propose_frame(self.group_of[op])
         backwards = self.members[::-1]
         self._propose_edges(backwards, {Gain.USER})
         self._propose_walks()
@@ -159,7 +163,7 @@ class Grouping:
     def _merge(self, proposal: Proposal) -> None:
         """Put the operators of two groups into one."""
         target, other = proposal.reader, proposal.maker
-        if proposal.gain in (Gain.EPILOGUE, Gain.SIBLINGS):
+        if proposal.gain in (Gain.EPILOGUE, Gain.FRAME, Gain.SIBLINGS):
             target, other = other, target
         if proposal.gain == Gain.USER and self.costs.repeats(proposal):
             target.repeated.update(other.ops)
@@ -197,6 +201,14 @@ class Grouping:
                 Proposal(Gain.EPILOGUE, group, Group(None, segment), value)
             ):
                 region.open -= sources
+
+    def _propose_frame(self, group: Group) -> None:
+        """Propose the operator that puts a constant around the only result of a group."""
+        users = users_of(group.results)
+        if len(group.results) == len(users) == 1 and is_framed(users[0]):
+            frame = self.group_of.get(users[0])
+            if frame is not None:
+                self._ask(Proposal(Gain.FRAME, group, frame, group.results[0]))
 
     def _followers(self, region: Mapping[Operation, None]) -> Iterator[Operation]:
         """The users of the growing `region`, in the order of the function."""

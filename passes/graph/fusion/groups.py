@@ -16,6 +16,7 @@ class Gain(Enum):
     """What is gained where two groups become one kernel, in words."""
 
     EPILOGUE = "its epilogue is computed while the result is in registers"
+    FRAME = "what is padded is stored where it will be, and a constant around it"
     USER = "elementwise operators are computed where they are used"
     STORED = "what it stores is read by the next operators while it is in registers"
     PARTS = "the parts of the product that they read are computed together"

@@ -467,3 +467,25 @@ func.func private @best_of_pairs(%x: tensor<?x3xf32>) -> tensor<2x2xf32> attribu
   %1, %2 = graph.top_k %0 axis = 0 k = 2 largest = true : (tensor<?x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xi64>)
   func.return %1 : tensor<2x2xf32>
 }
+
+// -----
+
+// The sums are stored inside of the padded tensor, and its border by nests of their own, each
+// element once.
+// CHECK-LABEL: loop.kernel @padded
+// CHECK: loop.for "i" %i to 3 {
+// CHECK-NEXT: loop.for "j" %j to 4 {
+// CHECK: loop.for "k" %k to 5 reduction
+// CHECK: loop.store %{{.*}}, %y (d0, d1) -> ((d0 + 1), (d1 + 2))(%i, %j)
+// CHECK: loop.for "i{{.*}}" %[[I:.*]] to 1 {
+// CHECK-NEXT: loop.for "j{{.*}}" %[[J:.*]] to 6 {
+// CHECK-NEXT: loop.store %{{.*}}, %y (d0, d1) -> (d0, d1)(%[[I]], %[[J]])
+// CHECK: loop.for "i{{.*}}" %[[K:.*]] to 3 {
+// CHECK-NEXT: loop.for "j{{.*}}" %[[L:.*]] to 2 {
+// CHECK-NEXT: loop.store %{{.*}}, %y (d0, d1) -> ((d0 + 1), d1)(%[[K]], %[[L]])
+// CHECK-NOT: loop.store
+func.func private @padded(%x: tensor<3x5xf32>, %w: tensor<4x5xf32>) -> tensor<4x6xf32> attributes {graph.primitive} {
+  %0 = graph.dense %x, %w : (tensor<3x5xf32>, tensor<4x5xf32>) -> tensor<3x4xf32>
+  %1 = graph.pad constant %0 low = [1, 2] high = [0, 0] value = 0.5 : f64 : (tensor<3x4xf32>) -> tensor<4x6xf32>
+  func.return %1 : tensor<4x6xf32>
+}

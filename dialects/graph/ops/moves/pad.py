@@ -18,6 +18,7 @@ from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, PadMode, PadModeAttr, i64_array, ints
 from ...interfaces import Indices, Nest, ShapeFacts
 from ...nests.guards import clamped
+from ...rearranging import FrameInterface
 from ...remapped_axes import BlockableInterface, HoldsNumbers, TransposableInterface
 from ...rules import rule
 from .padding import PaddingOp, value_property
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @irdl_op_definition
-class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
+class PadOp(PaddingOp, TransposableInterface, BlockableInterface, FrameInterface):
     """x with `low` elements before and `high` elements after it in every dimension.
 
     They are `value` in the mode `constant`. The mode `edge` repeats the first and the last
@@ -75,6 +76,13 @@ class PadOp(PaddingOp, TransposableInterface, BlockableInterface):
     def margins(self) -> list[tuple[int, int]]:
         """The number of elements before and after x in each dimension."""
         return list(zip(ints(self.low), ints(self.high), strict=True))
+
+    @property
+    def has_constant_frame(self) -> bool:
+        return self.mode.data == PadMode.CONSTANT
+
+    def result_index(self, nest: Nest, index: Indices) -> Indices:
+        return tuple(place + low for place, (low, _) in zip(index, self.margins, strict=True))
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         (x,) = shapes

@@ -59,7 +59,7 @@ class PaddingOp(GraphOp, HasCanonicalizationPatternsInterface):
 
     def padded_at(self, nest: Nest, index: Indices, starts: Mapping[int, AffineExpr]) -> SSAValue:
         """The element at an index where x begins at these places of axes, `value` around it."""
-        fill = scalars.literal(nest, self._fill(), element_type(self.x))
+        fill = self.fill(nest)
         extents = [nest.extent(self.x, axis) for axis in range(len(index))]
         if any(isinstance(e, AffineConstantExpr) and e.value == 0 for e in extents):
             return fill
@@ -91,13 +91,15 @@ class PaddingOp(GraphOp, HasCanonicalizationPatternsInterface):
 
         return guarded(nest, inside, read, element_type(self.x))
 
-    def _fill(self) -> float | int:
+    def fill(self, nest: Nest) -> SSAValue:
         """`value` as it is stored: rounded to the element type, in which it may be infinite."""
         element = element_type(self.x)
         if is_low_bit(element):
-            return self.number
+            return scalars.literal(nest, self.number, element)
         with np.errstate(over="ignore"):
-            return np.array(self.number).astype(dtype_of(element)).item()
+            return scalars.literal(
+                nest, np.array(self.number).astype(dtype_of(element)).item(), element
+            )
 
 
 def value_property(x: SSAValue | Operation, value: float | int) -> FloatAttr | IntegerAttr:

@@ -33,3 +33,24 @@ func.func @padded(%x: tensor<?x2x9xf32>, %w: tensor<4x2x3xf32>) -> tensor<?x4x9x
   %y = graph.relu %c : (tensor<?x4x9xf32>) -> tensor<?x4x9xf32>
   func.return %y : tensor<?x4x9xf32>
 }
+
+// A convolution stores what it computes in the padded tensor. What is read elsewhere as well, or
+// has other numbers than a constant around it, is padded by a kernel of its own.
+// CHECK-LABEL: func.func @chain(
+// CHECK-NEXT: [[P:%.+]] = func.call @fused_conv_relu_pad(%x, %w)
+// CHECK-NEXT: [[C:%.+]] = func.call @fused_conv([[P]], %v)
+// CHECK-NEXT: [[E:%.+]] = func.call @fused_pad([[C]])
+// CHECK-NEXT: [[D:%.+]] = func.call @fused_conv_add([[E]], %v, [[C]])
+// CHECK-NEXT: [[Y:%.+]] = func.call @fused_pad_1([[D]])
+// CHECK-NEXT: func.return [[Y]]
+func.func @chain(%x: tensor<2x2x9xf32>, %w: tensor<4x2x3xf32>, %v: tensor<4x4x3xf32>) -> tensor<2x4x9xf32> {
+  %c = graph.conv %x, %w strides = [1] dilations = [1] groups = 1 : (tensor<2x2x9xf32>, tensor<4x2x3xf32>) -> tensor<2x4x7xf32>
+  %r = graph.relu %c : (tensor<2x4x7xf32>) -> tensor<2x4x7xf32>
+  %p = graph.pad constant %r low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<2x4x7xf32>) -> tensor<2x4x9xf32>
+  %d = graph.conv %p, %v strides = [1] dilations = [1] groups = 1 : (tensor<2x4x9xf32>, tensor<4x4x3xf32>) -> tensor<2x4x7xf32>
+  %q = graph.pad constant %d low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<2x4x7xf32>) -> tensor<2x4x9xf32>
+  %e = graph.conv %q, %v strides = [1] dilations = [1] groups = 1 : (tensor<2x4x9xf32>, tensor<4x4x3xf32>) -> tensor<2x4x7xf32>
+  %a = graph.add %e, %d : (tensor<2x4x7xf32>, tensor<2x4x7xf32>) -> tensor<2x4x7xf32>
+  %y = graph.pad edge %a low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<2x4x7xf32>) -> tensor<2x4x9xf32>
+  func.return %y : tensor<2x4x9xf32>
+}
