@@ -78,6 +78,7 @@ PAGES = [
     "artefacts",
     "calls",
     "control-flow",
+    "convolutions",
     "gpu",
     pytest.param("graph-networks", marks=pytest.mark.slow),
     "kernels-and-functions",
