@@ -98,6 +98,11 @@ class Target:
         """Whether it has masked loads and stores of every type, with registers for masks."""
         return self.vector_bits >= 512
 
+    @property
+    def has_fast_halves(self) -> bool:
+        """Whether a vector of half the width takes half the time: 512 bits in units of 256."""
+        return self.vector_bits >= 512 and self.fma_per_cycle < 2
+
     def lanes(self, element_bits: int) -> int:
         """The number of elements of this width in a vector register."""
         return max(1, self.vector_bits // element_bits)

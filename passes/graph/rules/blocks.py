@@ -144,8 +144,9 @@ def bodies(module: ModuleOp) -> Iterator[list[Operation]]:
 def blocking_for(ops: Iterable[Operation], machine: Target) -> Blocking:
     """The blocks for the convolutions of a function on a machine."""
     convs = [op for op in ops if isinstance(op, graph.ConvOp)]
-    kinds = {element_type(op.result) for op in convs}
-    return Blocking(machine.lanes(64 if f64 in kinds else 32)).for_groups_of(convs)
+    lanes = machine.lanes(64 if f64 in map(element_type, (op.result for op in convs)) else 32)
+    part = lanes // 2 if machine.has_fast_halves else lanes
+    return Blocking(lanes, part).for_groups_of(convs)
 
 
 def choose_layouts(

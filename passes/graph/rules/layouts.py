@@ -25,7 +25,7 @@ from ....dialects.graph.remapped_axes import BlockableInterface
 
 CHANNELS = 1
 """The axis of the channels."""
-_PREFERRED_VECTORS = (2, 3, 1)
+_PREFERRED_VECTORS = (2, 3, 2.5, 1.5, 1)
 """Vectors in a block, best first: a register tile of two vectors needs the fewest loads."""
 _FILLED = 0.75
 """Blocks of groups fill at least this part of their vectors."""
@@ -33,21 +33,25 @@ _FILLED = 0.75
 
 @dataclass(frozen=True)
 class Blocking:
-    """The blocks for a machine whose vectors have `lanes` lanes."""
+    """The blocks for a machine whose vectors have `lanes` lanes.
+
+    `part` lanes of the last vector of a block take as much of its time as there are.
+    """
 
     lanes: int
+    part: int
     groups: Mapping[int, int] = field(default_factory=dict)
     """By numbers of channels that have groups: the number that blocks divide, so as to cut none."""
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), compare=False, repr=False)
 
-    def vectors(self, block: int) -> int:
-        """The number of vectors of a block; the last one may be partly filled."""
-        return -(-block // self.lanes)
+    def vectors(self, block: int) -> float:
+        """The number of vectors of a block; the last one may be partly filled, or half of one."""
+        return max(1, -(-block // self.part) * self.part / self.lanes)
 
     def block(self, channels: int) -> int:
         """The divisor of a number of channels, and of their groups, that fills vectors best."""
         channels = self.groups.get(channels, channels)
-        most = max(_PREFERRED_VECTORS) * self.lanes
+        most = int(max(_PREFERRED_VECTORS)) * self.lanes
         divisors = [n for n in range(1, min(channels, most) + 1) if channels % n == 0]
 
         def rating(block: int) -> tuple[float, int]:

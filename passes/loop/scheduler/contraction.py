@@ -230,9 +230,12 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
     rows = schedule.extent(roles.row) if roles.row is not None else 1
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
-    odd = roles.row is not None and not roles.outer and roles.instruction is None
+    odd = roles.row is not None and roles.instruction is None
     packed, odd = bool(roles.packed), odd and schedule.knobs.panels != "inside"
     tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd, packed)
+    if tile.last and roles.outer:
+        # With loops around the nest the last panel has no nest of its own.
+        tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, packed=packed)
     in_a_row = (roles.lane, *roles.reductions)
     work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")

@@ -175,8 +175,7 @@ def _cut(
 
 def _is_narrower(target: Target, columns: int, lanes: int) -> bool:
     """Whether a last vector of half the width makes a panel faster."""
-    slow = target.vector_bits >= 512 and target.fma_per_cycle < NARROW
-    return slow and 0 < columns % lanes <= lanes // 2
+    return target.has_fast_halves and 0 < columns % lanes <= lanes // 2
 
 
 def partial_sums(target: Target, accumulators: int) -> int:

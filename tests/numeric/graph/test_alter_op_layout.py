@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -251,6 +252,23 @@ def test_any_channels(sizes: tuple[int, int]) -> None:
     module = program(lambda b, x: conv(b, x, filters), images=1, channels=channels)
     assert "blocked_conv" in Compilation.of(Request(module, "x86-64-v4")).text("optimized")
     as_reference(module, floats(1, channels, 17, 17), rtol=2e-5, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("machine", "channels", "block", "columns"),
+    [
+        ("x86-64-v4", 72, 24, 32),
+        ("x86-64-v4", 120, 30, 32),
+        # A vector of half the width takes half the time.
+        ("znver4", 72, 24, 24),
+        ("znver4", 120, 40, 40),
+        ("znver4", 144, 48, 48),
+    ],
+)
+def test_blocks_of_half_vectors(machine: str, channels: int, block: int, columns: int) -> None:
+    compilation = Compilation.of(Request(program(lambda b, x: conv(b, x, channels)), machine))
+    assert f"block = {block} " in compilation.text("optimized")
+    assert re.search(rf"vector<\d+x{columns}xf32> add\)", compilation.text("scheduled"))
 
 
 def test_double_precision(assert_same: Callable[..., sw.Module]) -> None:

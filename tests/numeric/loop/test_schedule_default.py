@@ -169,6 +169,18 @@ def test_panels_of_odd_widths(
     assert [int(width) for width in re.findall(r"x (\d+)", reasons[0])] == widths
 
 
+@pytest.mark.parametrize("target", ["host", "x86-64-v2", "x86-64-v3"])
+@pytest.mark.parametrize("n", cases([20, 39, 40, 41], [40]))
+def test_panels_of_odd_widths_in_batches(n: int, target: str) -> None:
+    """With a loop over matrices around it the last panel has no tile of its own."""
+    b = sw.Builder()
+    b.output(b.matmul(b.input("x", (3, 19, 5)), b.input("y", (3, 5, n))))
+    exe = sw.compile(b.module(), target=target, threads=1)
+    x, y = floats(3, 19, 5), floats(3, 5, n)
+    close(exe(x, y), x @ y, 1e-5, atol=1e-5)
+    assert "split_border" not in exe.ir("scheduled")
+
+
 @pytest.mark.parametrize(
     ("rows", "n", "k", "threads", "inside"),
     [
