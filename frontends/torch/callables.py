@@ -57,7 +57,10 @@ def refuse_other_files(path: Path) -> None:
         raise ImportModelError(explain("from_torch", f"no such file: {path}"))
     if path.suffix == ".onnx":
         raise ImportModelError(explain("from_torch", f"{path} is no model of torch", hint=_ONNX))
-    names = zipfile.ZipFile(path).namelist() if zipfile.is_zipfile(path) else []
+    names: list[str] = []
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
     found = {name.rpartition("/")[2] for name in names}
     fact = None
     if "constants.pkl" in found:
