@@ -39,6 +39,15 @@ def test_links_lead_somewhere() -> None:
         assert not missing, path
 
 
+def test_entries_of_the_changelog_are_lines() -> None:
+    """Headings, and entries of one line with a link; a paragraph only before them."""
+    text = (ROOT / "CHANGELOG.md").read_text()
+    for version in text.split("\n## ")[1:]:
+        for line in filter(None, version[version.index("\n### ") :].splitlines()):
+            is_entry = line.startswith("- ") and "](" in line and len(line) <= 140
+            assert line.startswith("#") or is_entry, line
+
+
 def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for path in DOCUMENTS:
