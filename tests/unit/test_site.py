@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from pygments.token import Comment, Keyword, Name, Number
 
 from stepwell.tools.mlir_lexer import MlirLexer
@@ -23,6 +24,21 @@ def test_every_page_is_in_the_navigation() -> None:
     assert notes
     assert sorted(listed) == sorted(set(listed))
     assert {*listed} == pages - notes
+
+
+def test_lists_are_lists() -> None:
+    """The Markdown of the site has an empty line before a list, and four spaces before a part."""
+    markdown = pytest.importorskip("markdown")
+    pytest.importorskip("pymdownx")
+    extensions = ["attr_list", "tables", "pymdownx.superfences", "pymdownx.tabbed"]
+    for path in DOCS.rglob("*.md"):
+        text = path.read_text()
+        page = markdown.markdown(text, extensions=extensions)
+        page = re.sub(r"<(pre|code)\b.*?</\1>", "", page, flags=re.DOTALL)
+        prose = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.DOTALL | re.MULTILINE)
+        lost = re.findall(r"^ *(?:[-*]|\d+\.) .*", page, re.MULTILINE)
+        lost += re.findall(r"^ {1,3}(?:[-*]|\d+\.) .*", prose, re.MULTILINE)
+        assert not lost, path
 
 
 def test_ir_has_colours() -> None:

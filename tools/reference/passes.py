@@ -34,8 +34,8 @@ def _pass(name: str, kind: type[ModulePass]) -> tuple[str, ...]:
         (f"`{option.name}`", option.type, option.default or "required", option.text)
         for option in options_of(kind)
     ]
-    # The last lines, Requires, Order and Leaves, become a list.
-    text = inspect.getdoc(kind) or ""
+    # The last lines, Requires, Order and Leaves, become a list, behind an empty line.
+    text = (inspect.getdoc(kind) or "").replace("```\nRequires: ", "```\n\nRequires: ")
     text = re.sub(r"^(Requires|Order|Leaves): ", r"- *\1*: ", text, flags=re.MULTILINE)
     return (
         f"## `{name}` {{ #{name} }}",
