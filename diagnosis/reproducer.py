@@ -235,21 +235,6 @@ def _target(own: Mapping[str, str | bool]) -> Target:
     return Target(**values)
 
 
-@contextmanager
-def defects_reported(ctx: CompilerContext, source: Module, start: str = "") -> Iterator[None]:
-    """Around passes: a crash or an invalid module becomes an error that names a reproducer.
-
-    Nothing is kept while passes succeed: after a failure they run again. See `internal_error`.
-    """
-    try:
-        yield
-    except Exception as error:
-        wrapped = internal_error(error, ctx, source, start)
-        if wrapped is None:
-            raise
-        raise wrapped from error
-
-
 class Reproducing(Observer):
     """Leaves a reproducer when a pass or code generation crashes, or produces invalid IR."""
 

@@ -27,12 +27,6 @@ from ..core.pipelines.pass_manager import run_steps
 from ..core.pipelines.text import canonical, parse_passes
 from ..core.registry import make_context
 from ..core.target import named
-from ..diagnosis.reproducer import (
-    defects_named,
-    defects_reported,
-    differing_versions,
-    from_metadata,
-)
 from ..runtime.archives import read_archive
 from .driver_arguments import DriverArguments
 from .driver_options import instrument_options, pipeline_text
@@ -263,11 +257,22 @@ class StepwellOptMain(DriverArguments):
             self._reproduce(prog)
             return
         ctx.applied = {}
-        with defects_reported(ctx, Module(prog.clone(), ctx.weights.copy())):
+        source = Module(prog.clone(), ctx.weights.copy())
+        try:
             run_steps(ctx, prog, self.steps)
+        except Exception as error:
+            # Nothing is kept while passes succeed: after a failure they run again.
+            from ..diagnosis.reproducer import internal_error
+
+            wrapped = internal_error(error, ctx, source)
+            if wrapped is None:
+                raise
+            raise wrapped from error
 
     def _reproduce(self, prog: ModuleOp) -> None:
         """Run the passes that the input names, to reproduce its failure."""
+        from ..diagnosis.reproducer import defects_named, differing_versions, from_metadata
+
         if self.steps:
             fact, expected = "the file says which passes run", "no -p"
             raise InputError(explain("--run-reproducer", fact, expected=expected))

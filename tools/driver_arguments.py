@@ -7,6 +7,7 @@ anything that compiles is imported.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import metadata
 from typing import ClassVar
@@ -15,6 +16,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..core.registry import dialects, passes
 from .driver_options import add_options
+from .spellings import own_spelling
 
 _DESCRIPTION = """\
 Reads MLIR text, runs passes on it, and prints the result.
@@ -24,7 +26,8 @@ Reads MLIR text, runs passes on it, and prints the result.
 `stepwell pipeline` prints the passes of `stepwell.compile` as text to edit and to pass to `-p`.
 Weights beside the input (m.safetensors beside m.mlir) are loaded with it; `-o out.mlir`
 writes them beside the output. `--list-passes` names the passes, `--check` finds the one that
-changes what a program computes."""
+changes what a program computes. Options of `mlir-opt` have its spellings too: passes by name
+(`--canonicalize --cse`), `--mlir-print-ir-after-all`, `--verify-each=false`."""
 
 
 class DriverArguments(xDSLOptMain):
@@ -35,7 +38,8 @@ class DriverArguments(xDSLOptMain):
     )
 
     def __init__(self, args: Sequence[str] | None = None) -> None:
-        super().__init__(description=_DESCRIPTION, args=args)
+        given = own_spelling(sys.argv[1:] if args is None else args, passes())
+        super().__init__(description=_DESCRIPTION, args=given)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """The arguments of `xdsl-opt`, and those of this driver."""

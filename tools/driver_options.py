@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..core.errors import StepwellError, explain
-from ..core.registry import passes
+from ..core.registry import dialects, own_dialects, passes
 from .instruments import InstrumentOptions
+from .spellings import PASSES
 
 
 class _Print(argparse.Action):
@@ -65,7 +66,8 @@ def _fail(parser: argparse.ArgumentParser, message: str) -> NoReturn:
         name = unknown.partition(" ")[0].partition("=")[0]
         import difflib
 
-        near = difflib.get_close_matches(name, parser._option_string_actions, 3)
+        known = [*parser._option_string_actions, *(f"--{name}" for name in passes())]
+        near = difflib.get_close_matches(name, known, 3)
         message += f"; nearest names: {', '.join(near)}" if near else ""
     parser.exit(2, f"stepwell-opt: error: {message}\n")
 
@@ -82,6 +84,13 @@ def _list_of_passes() -> str:
     return list_of_passes()
 
 
+def _list_of_dialects() -> str:
+    own, available = own_dialects(), dialects()
+    lines = ["dialects of stepwell:", *own, "dialects of xDSL and of installed plug-ins:"]
+    lines += sorted(available.keys() - own.keys())
+    return "\n".join(line if line.endswith(":") else f"  {line}" for line in lines)
+
+
 def _list_of_rules() -> str:
     from .rule_list import list_of_rules
 
@@ -96,6 +105,7 @@ def _help_of_pass(name: str) -> str:
 
 def _add_passes(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--pass-pipeline", metavar="PASSES", help="the same as -p, as in mlir-opt")
+    group.add_argument(PASSES, help=argparse.SUPPRESS)
     group.add_argument(
         "--pass-pipeline-file", metavar="FILE", help="a file with the passes to run, as for -p"
     )
@@ -110,6 +120,13 @@ def _add_passes(group: argparse._ArgumentGroup) -> None:
         action=_Print,
         text=_list_of_passes,
         help="list every pass with its summary and options, and exit",
+    )
+    group.add_argument(
+        "--list-dialects",
+        nargs=0,
+        action=_Print,
+        text=_list_of_dialects,
+        help="list every dialect, and exit",
     )
     group.add_argument(
         "--list-rules",
@@ -176,8 +193,8 @@ def pipeline_text(args: argparse.Namespace) -> str:
     Raises:
         StepwellError: if they are given twice, or the file cannot be read.
     """
-    values = args.passes, args.pass_pipeline, args.pass_pipeline_file
-    options = "-p", "--pass-pipeline", "--pass-pipeline-file"
+    values = args.passes, args.pass_pipeline, args.pass_pipeline_file, args.passes_by_name
+    options = "-p", "--pass-pipeline", "--pass-pipeline-file", "--PASS"
     given = [pair for pair in zip(options, values, strict=True) if pair[1]]
     if len(given) > 1:
         fact, expected = "the passes are given twice", f"no {given[0][0]}"

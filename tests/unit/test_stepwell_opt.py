@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,8 +15,10 @@ import pytest
 from xdsl.universe import Universe
 
 from stepwell.core.ir.weights import WeightStore
-from stepwell.core.registry import own_dialects, own_passes
+from stepwell.core.registry import own_dialects, own_passes, passes
 from stepwell.tools import stepwell_opt
+from stepwell.tools.driver_arguments import DriverArguments
+from stepwell.tools.spellings import own_spelling
 
 ADD = """func.func @f(%a: i32) -> i32 {
   %unused = arith.addi %a, %a : i32
@@ -331,6 +335,74 @@ def test_output_folder_that_is_not_there(
     assert failure([str(source), "-o", str(output)], capsys).endswith(
         f"cannot write {output}: No such file or directory"
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("--canonicalize --cse", "--passes-by-name=canonicalize,cse"),
+        ("-cse m.mlir", "m.mlir --passes-by-name=cse"),
+        ("--graph-fuse-ops=max-ops=1", "--passes-by-name=graph-fuse-ops{max-ops=1}"),
+        ("--mlir-print-ir-after=cse -p cse", "--print-ir-after=cse -p cse"),
+        ("--mlir-print-ir-before-all --mlir-timing", "--print-ir-before-all --timing"),
+        ("--mlir-print-op-generic --mlir-pass-statistics", "--print-op-generic --statistics"),
+        ("--mlir-elide-elementsattrs-if-larger=4", "--elide-constants=4"),
+        ("--mlir-print-ir-module-scope --verify-each --verify-each=true", ""),
+        ("--verify-each=0 --show-dialects", "--disable-verify --list-dialects"),
+    ],
+)
+def test_spellings_of_mlir_opt(typed: str, meant: str) -> None:
+    assert own_spelling(typed.split(), passes()) == meant.split()
+
+
+def test_passes_are_no_other_options() -> None:
+    parser = argparse.ArgumentParser()
+    arguments = DriverArguments(["-p", "cse"])
+    arguments.register_all_arguments(parser)
+    options = {name.lstrip("-") for name in parser._option_string_actions}
+    assert not options & passes().keys()
+
+
+def test_passes_by_name(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stepwell_opt.main([str(source), "--canonicalize"])
+    assert "addi" not in capsys.readouterr().out
+    message = "stepwell-opt: error: --PASS: the passes are given twice, expected no -p"
+    assert failure([str(source), "--cse", "-p", "cse"], capsys) == message
+    message = "--verify-each: wrong value, expected true or false, got no"
+    assert message in failure([str(source), "--verify-each=no"], capsys)
+    with pytest.raises(SystemExit, match="2"):
+        stepwell_opt.main([str(source), "--canonicalise"])
+    assert "nearest names: --canonicalize, " in capsys.readouterr().err
+
+
+def test_invalid_modules_with_and_without_verification(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source.write_text("func.func @f() -> i32 {\n  func.return\n}\n")
+    assert "Expected arguments" in failure([str(source), "--verify-each"], capsys, lines=3)
+    stepwell_opt.main([str(source), "--verify-each=false"])
+    assert "func.return" in capsys.readouterr().out
+
+
+def test_list_of_dialects(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        stepwell_opt.main(["--list-dialects"])
+    ours, _, others = capsys.readouterr().out.partition("dialects of xDSL")
+    assert ours.split() == ["dialects", "of", "stepwell:", *own_dialects()]
+    assert {"arith", "builtin", "scf"} <= set(others.split())
+
+
+def test_a_start_imports_no_compilation() -> None:
+    """Neither the dialects of kernels and of code, nor LLVM, for a module that has none."""
+    code = (
+        "import io, sys; from stepwell.tools import stepwell_opt\n"
+        "sys.stdin = io.TextIOWrapper(io.BytesIO(b'func.func @f() { func.return }'))\n"
+        "stepwell_opt.main(['--canonicalize'])\n"
+        "heavy = [name for name in sys.modules if 'stepwell.dialects.' in name\n"
+        "         or name in ('llvmlite', 'onnx', 'stepwell.driver.compilation')]\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_list_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
