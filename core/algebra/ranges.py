@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from .expressions import CEIL, MOD, Affine, Atom, Least, Quotient
+from .expressions import CEIL, FLOOR, MOD, ZERO, Affine, Atom, Least, Quotient, divided, rebuilt
 from .polynomials import Monomial
 
 Range: TypeAlias = tuple[int | None, int | None]
@@ -49,6 +49,21 @@ class Ranges:
         if low is None or high is None or low // divisor != high // divisor:
             return None
         return low // divisor
+
+    # r floordiv d == n, r mod d == r - n * d  for n * d <= r < n * d + d
+    def folded(self, value: Affine) -> Affine:
+        """A value without the quotients that are one number in the range of their dividend."""
+
+        def of_atom(atom: Atom) -> Affine:
+            if not isinstance(atom, Quotient):
+                return rebuilt(atom, self.folded)
+            dividend = self.folded(atom.dividend)
+            number = self.quotient(dividend, atom.divisor)
+            if number is not None and atom.function is not CEIL:
+                return ZERO + number if atom.function is FLOOR else dividend - number * atom.divisor
+            return divided(atom.function, dividend, atom.divisor)
+
+        return ZERO + value.substituted(of_atom)
 
     def _of_product(self, monomial: Monomial[Atom]) -> Range:
         if not monomial:

@@ -63,13 +63,14 @@ SHAPES = [
     (8, 8, 16, 16, (11, 12), 5, 2),
     (8, 8, 16, 16, (5, 3), 3, 4),
     (4, 4, 8, 8, (8, 8), 1, 4),
+    (8, 8, 128, 32, (8, 8), 3, 4),
     (16, 16, 256, 32, (18, 18), 3, 4),
     (96, 32, 96, 32, (30, 100), 3, 4),
 ]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])
-@pytest.mark.parametrize("shape", cases(SHAPES, SHAPES[:6]))
+@pytest.mark.parametrize("shape", cases(SHAPES, [*SHAPES[:6], SHAPES[7]]))
 def test_operator(shape: tuple, groups: int) -> None:
     channels, own, filters, block, sizes, window, tile = shape
     w = floats(groups * filters, channels, window, window)

@@ -181,6 +181,26 @@ def test_ranges_hold(a: AffineExpr, b: AffineExpr, known: tuple[Ranges, list[int
         assert high is None or number <= high
 
 
+@given(expressions, ranges())
+def test_folding_keeps_values(expr: AffineExpr, known: tuple[Ranges, list[int]]) -> None:
+    table, at = known
+    assert value_of(expression(table.folded(polynomial(expr))), at) == value_of(expr, at)
+
+
+def test_quotients_are_folded() -> None:
+    table = Ranges()
+    i, j = AffineExpr.dimension(0), AffineExpr.dimension(1)
+    table.know(Variable(DIMENSION, 0), 0, 3)
+    for expr, want in (
+        ((j * 4 + i) // 4, j),
+        ((j * 4 + i) % 4, i),
+        ((i + 5) // 5, AffineExpr.constant(1)),
+        ((i + 6) % 5, i + 1),
+        (i // 3, i // 3),
+    ):
+        assert table.folded(polynomial(expr)) == polynomial(want)
+
+
 def test_ranges_are_as_narrow_as_they_are_known() -> None:
     table = Ranges()
     i = AffineExpr.dimension(0)

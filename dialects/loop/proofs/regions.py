@@ -11,14 +11,11 @@ from dataclasses import dataclass
 
 from ....core.algebra.expressions import (
     CEIL,
-    FLOOR,
     MOD,
-    ZERO,
     Affine,
     Atom,
     Quotient,
     divided,
-    rebuilt,
     split,
     substituted,
     variables,
@@ -236,7 +233,7 @@ class StoredRegion:
 
     def _substitute(self, values: Mapping[Atom, Affine]) -> None:
         def new(value: Affine) -> Affine:
-            return self._in_range(substituted(value, values))
+            return self._known.ranges.folded(substituted(value, values))
 
         for interval in self.box:
             interval.start, interval.ends = new(interval.start), list(map(new, interval.ends))
@@ -246,21 +243,6 @@ class StoredRegion:
             atom: Segment(one.division, tuple(map(new, one.sizes)), new(one.number))
             for atom, one in self._segments.items()
         }
-
-    # r floordiv d == n, r mod d == r - n * d  for n * d <= r < n * d + d
-    def _in_range(self, value: Affine) -> Affine:
-        """A value without the quotients that are one number in the range of their dividend."""
-
-        def of_atom(atom: Atom) -> Affine:
-            if not isinstance(atom, Quotient):
-                return rebuilt(atom, self._in_range)
-            dividend = self._in_range(atom.dividend)
-            number = self._known.ranges.quotient(dividend, atom.divisor)
-            if number is not None and atom.function is not CEIL:
-                return ZERO + number if atom.function is FLOOR else dividend - number * atom.divisor
-            return divided(atom.function, dividend, atom.divisor)
-
-        return ZERO + value.substituted(of_atom)
 
     # Segments.
 

@@ -45,10 +45,13 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
     """The cycles that blocks save a convolution, for each image of a symbolic batch."""
     products = elements(conv.result) * math.prod(sizes_of(conv.w)[1:])
     block = blocking.block(sizes_of(conv.result)[CHANNELS])
-    width = sizes_of(conv.result)[-1]
-    # Without blocks lanes run along the last dimension, where strides leave gaps.
+    # Without blocks lanes run along the last dimension, where strides leave gaps; along all places
+    # where windows are single elements.
+    places, strides = sizes_of(conv.result)[2:], ints(conv.strides)
+    alone = all(n == 1 for n in (*conv.window, *strides)) and DYNAMIC_INDEX not in places
+    width = math.prod(places) if alone else places[-1]
     plain, blocked = _ALONE, blocking.vectors(block) / (2 * _BLOCKED * block)
-    if ints(conv.strides)[-1] == 1:
+    if strides[-1] == 1:
         width = _EXTENT + 1 if width == DYNAMIC_INDEX else width
         lanes = width / blocking.vectors(width)
         plain = 1 / (2 * _PLAIN * lanes)

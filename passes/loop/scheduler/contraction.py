@@ -3,7 +3,9 @@
 Some rows times some lanes are accumulated in registers over the whole of the reduction. The lanes
 run along a loop that only one operand follows, the rows along a loop that only the other one
 follows. Where both follow the lanes, as in a convolution of each channel by itself, a vector of one
-is used for all rows of a tile. `register_tile.py` chooses how many rows and lanes.
+is used for all rows of a tile. `register_tile.py` chooses how many rows and lanes. If one operand
+follows the other's loop only in groups of iterations, such as channels those of the filters, the
+rows are those of one group.
 
 If the number of rows is unknown, there is a nest for each possible remainder. A tile of few rows is
 as fast as a larger one, and needs fewer of these nests. One or two remaining rows would take nearly
@@ -23,7 +25,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+)
 
+from ....core.algebra.affine import dims_in
 from ....core.instructions import Instruction
 from ....core.ir.walks import operations_in
 from ....dialects.bodies import depth_of
@@ -49,6 +58,7 @@ from .accesses import (
     widest_bits,
 )
 from .cascades import cascade_sums
+from .flat import fuse_rows
 from .instructions import instructions_for
 from .panels import (
     copy_panels,
@@ -209,7 +219,11 @@ def bytes_between_rows(schedule: Schedule, row: str | None) -> int | None:
 
 def schedule_contraction(schedule: Schedule, nest: str) -> str | None:
     """Give a contraction its register tile; return which, None if the nest is no contraction."""
-    roles = _roles_in(schedule, nest)
+    if not _make_perfect(schedule, nest):
+        return None
+    split_groups(schedule, nest)
+    nest = fuse_rows(schedule, nest) or nest
+    roles = roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
     if roles is None:
         return None
     columns = schedule.extent(roles.lane)
@@ -234,7 +248,7 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
     packed, odd = bool(roles.packed), odd and schedule.knobs.panels != "inside"
     tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd, packed)
     if tile.last and roles.outer:
-        # With loops around the nest the last panel has no nest of its own.
+        # Only a nest that is not in other loops gets another one for its last panel.
         tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, packed=packed)
     in_a_row = (roles.lane, *roles.reductions)
     work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
@@ -334,21 +348,51 @@ def _schedule_panels(
             schedule.tiles(parallel, order)
 
 
-def _roles_in(schedule: Schedule, nest: str) -> Roles | None:
-    """Make the nest of a contraction perfect, and return its roles; None if it is none."""
+def split_groups(schedule: Schedule, nest: str) -> None:
+    """Split loops of which a load follows only every n-th iteration, such as that over filters.
+
+    Channels stay the same within a group of n filters, which can be rows then.
+    """
+    loops = perfect_nest(schedule.for_loop(nest))
+    loads = [access for access in accesses(loops[-1]) if isinstance(access, LoadOp)]
+    groups = {loop: {_iterations_alike(load, loop) for load in loads} - {None} for loop in loops}
+    for loop, sizes in groups.items():
+        size, of_group = extent_of(loop), sizes.pop() if len(sizes) == 1 else None
+        if size is not None and of_group is not None and size % of_group == 0:
+            schedule.split(loop.loop_name.data, of_group)
+
+
+def _iterations_alike(load: LoadOp, loop: ForOp) -> int | None:
+    """For how many iterations of a loop a load stays where it is; None if it moves in each."""
+    if loop.variable not in load.indices:
+        return None
+    position, results = load.indices.index(loop.variable), load.map.data.results
+    divisors: list[int] = []
+    for part in (part for result in results for part in result.dfs()):
+        match part:
+            case AffineBinaryOpExpr(
+                AffineBinaryOpKind.FloorDiv, AffineDimExpr(dim), AffineConstantExpr(divisor)
+            ) if dim == position:
+                divisors.append(divisor)
+    uses = sum(dims_in(result).count(position) for result in results)
+    return divisors[0] if len(divisors) == uses and len(set(divisors)) == 1 else None
+
+
+def _make_perfect(schedule: Schedule, nest: str) -> bool:
+    """Make the nest of a contraction perfect; return whether it is one."""
     inside = list(operations_in(schedule.for_loop(nest)))
     loops = [op for op in inside if isinstance(op, ForOp)]
     if any(isinstance(op, LocalOp) for op in inside) or any(op.over_entries for op in loops):
-        return None
+        return False
     if not any(op.is_reduction for op in loops):
-        return None
+        return False
     sink_all(schedule, nest)
     # Compute the sums of the nest in one loop, such as those of parts of a product.
     body = perfect_nest(schedule.for_loop(nest))[-1].body.block
     first, *others = [op.loop_name.data for op in body.ops if isinstance(op, ForOp)] or [""]
     for other in others:
         schedule.merge(first, other)
-    return roles_of(schedule.kernel, perfect_nest(schedule.for_loop(nest)))
+    return True
 
 
 def _prefetch(schedule: Schedule, roles: Roles, cut: TiledRows, streams: Sequence[int]) -> None:

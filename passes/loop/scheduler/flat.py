@@ -1,7 +1,8 @@
 """Short rows that follow each other in memory: one loop over the elements of all of them.
 
 A row of 3 elements fills only a part of a vector. Where nothing tells rows apart, as in elementwise
-operators on buffers of one shape, vectors go across rows, as if the buffers had one dimension.
+operators on buffers of one shape, vectors go across rows, as if the buffers had one dimension. So
+do the lanes of products that read and write an image place by place.
 """
 
 from __future__ import annotations
@@ -38,8 +39,6 @@ def fuse_rows(schedule: Schedule, nest: str) -> str | None:
 def _continues(outer: ForOp, inner: ForOp, size: int) -> bool:
     """Whether each access goes on from row to row, and nothing else depends on the row."""
     if any(loop.kind.data != LoopKind.PARALLEL for loop in (outer, inner)):
-        return False
-    if any(op.regions for op in inner.body.block.ops):
         return False
     apart = {loop: n for loop, n in ((outer, size), (inner, 1)) if extent_of(loop) != 1}
     return all(

@@ -37,9 +37,18 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.ir import SSAValue
-from xdsl.ir.affine import AffineExpr
+from xdsl.ir.affine import AffineBinaryOpExpr, AffineExpr, AffineMap
 
-from ....core.algebra.affine import minus, quotient, remainder, rounded_up_quotient, value_of
+from ....core.algebra.affine import (
+    expression,
+    minus,
+    polynomial,
+    quotient,
+    remainder,
+    rounded_up_quotient,
+    value_of,
+)
+from ....core.algebra.expressions import Quotient
 from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.handles import parts
 from ....dialects.loop.loops import bound_of, extent_of, loops_in
@@ -56,7 +65,7 @@ from ....dialects.loop.nests import (
 from ....dialects.loop.ops import ForOp, KernelOp
 from ....dialects.loop.proofs.bounds import without_repeats
 from ....dialects.loop.proofs.indices import may_be_negative
-from ....dialects.loop.rebuild import Rebuild
+from ....dialects.loop.proofs.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
 
@@ -139,7 +148,7 @@ def split(
     return noted(new, "split", loop, factor, tail=tail, **named)
 
 
-class _Split(Rebuild):
+class _Split(RangedRebuild):
     def __init__(
         self, kernel: KernelOp, target: ForOp, factor: int, tail: str, cases: int, alone: int
     ) -> None:
@@ -168,6 +177,20 @@ class _Split(Rebuild):
             self.even(op, cast(int, extent_of(op)))
         else:
             self.chunks_and_rest(op)
+
+    # (f * i0 + i1) floordiv f == i0  for 0 <= i1 < f
+    def composed(
+        self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
+    ) -> list[AffineExpr]:
+        found = super().composed(map, operands, symbols)
+        return [self.folded(e) if type(e) is AffineBinaryOpExpr else e for e in found]
+
+    def folded(self, expr: AffineExpr) -> AffineExpr:
+        """An index without the quotients that are the number of a chunk."""
+        value = polynomial(expr)
+        if not any(isinstance(atom, Quotient) for atom in value.atoms):
+            return expr
+        return expression(self.ranges.folded(value))
 
     def masked(self, op: ForOp) -> None:
         """Chunks, the last of which may be shorter."""

@@ -89,3 +89,29 @@ loop.kernel @whole(%x: memref<9x8xf32>) -> (%y: memref<9x8xf32>) {
     }
   }
 }
+
+// Filters of a group are the rows of a tile, and all places of their channels its lanes.
+// CHECK-LABEL: loop.kernel @groups
+// CHECK-SAME:  "split(j, 6, tail=peel); fuse(l, m); split(l_m, 16, tail=mask); reorder(i, j0, j1, l_m0, l_m1); vectorize(j1, l_m1); drop_unit_loops()"
+// CHECK:       loop.for "j0" %j0 to 2
+// CHECK:         loop.for "l_m0" %l_m0 to 2
+// CHECK:           loop.for "k" %k to 4 reduction carry({{.*}} : vector<6x16xf32> add)
+// CHECK:             loop.load %x {{.*}} -> (0, ((d0 * 4) + d1), (((d2 * 16) + s1) floordiv 5), (((d2 * 16) + s1) mod 5))(%j0, %k, %l_m0)
+loop.kernel @groups(%x: memref<1x8x5x5xf32>, %w: memref<12x4x1x1xf32> {loop.constant}) -> (%y: memref<1x12x5x5xf32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.for "i" %i to 1 {
+    loop.for "j" %j to 12 {
+      loop.for "l" %l to 5 {
+        loop.for "m" %m to 5 {
+          %s = loop.for "k" %k to 4 reduction carry(%total = %zero : f32 add) {
+            %p = loop.load %x (d0, d1, d2, d3, d4) -> (d0, d1 floordiv 6 * 4 + d2, d3, d4)(%i, %j, %k, %l, %m) : memref<1x8x5x5xf32>, f32
+            %q = loop.load %w (d0, d1) -> (d0, d1, 0, 0)(%j, %k) : memref<12x4x1x1xf32>, f32
+            %t = math.fma %p, %q, %total : f32
+            loop.yield %t : f32
+          }
+          loop.store %s, %y (d0, d1, d2, d3) -> (d0, d1, d2, d3)(%i, %j, %l, %m) : f32, memref<1x12x5x5xf32>
+        }
+      }
+    }
+  }
+}

@@ -10,6 +10,7 @@
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=16 tail=cases}" | filecheck %s --check-prefix=PEEL
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=40 tail=even}" | filecheck %s --check-prefix=NEARLY
 // RUN: stepwell-opt %s -p "loop-split{kernel=row loop=i factor=27 tail=even}" | filecheck %s --check-prefix=EVEN
+// RUN: stepwell-opt %s -p "loop-split{kernel=groups loop=i factor=4}" | filecheck %s --check-prefix=GROUPS
 // RUN: not stepwell-opt %s -p "loop-split{kernel=any loop=i factor=3 tail=even}" 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16}" | filecheck %s --check-prefix=SUM
 // RUN: not stepwell-opt %s -p "loop-split{kernel=sum loop=k factor=16 tail=mask}" 2>&1 | filecheck %s --check-prefix=RAGGED
@@ -32,8 +33,8 @@
 // MOST: loop-split: loop "i" of @any: wrong number of iterations alone, expected 1 to 3, with tail=cases, got 4
 // ENTRIES: loop-split: loop "e" of @entries: rows differ in length; unroll its entries
 // SEVERAL: loop-split: loop "i" of @smaller: its bound is the smaller of several, which tail=peel cannot cut
-// WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller
-// KERNEL: loop-split: no such kernel, expected @row, @any, @sum, @entries, @smaller, got @none
+// WHICH: loop-split: which kernel is meant is not said, expected one of @row, @any, @sum, @entries, @smaller, @groups
+// KERNEL: loop-split: no such kernel, expected @row, @any, @sum, @entries, @smaller, @groups, got @none
 
 // PEEL-LABEL: loop.kernel @row
 // PEEL:       loop.for "i0" %i0 to 6 {
@@ -164,5 +165,18 @@ loop.kernel @smaller(%n: index) -> (%y: memref<?xf32>) {
   %z = arith.constant 0.0 : f32
   loop.for "i" %i to min (d0) -> (100, d0)(%n) {
     loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
+  }
+}
+
+// The quotient of an index is the number of its chunk, and the remainder what is left.
+// GROUPS-LABEL: loop.kernel @groups
+// GROUPS:       loop.for "i1" %i1 to 4 {
+// GROUPS-NEXT:    loop.load %x (d0, d1) -> (d0, d1)(%i0, %i1)
+// GROUPS:       loop.for "i1t" %i1t to 2 {
+// GROUPS-NEXT:    loop.load %x (d0) -> (3, d0)(%i1t)
+loop.kernel @groups(%x: memref<4x4xf32>) -> (%y: memref<14xf32>) {
+  loop.for "i" %i to 14 {
+    %v = loop.load %x (d0) -> (d0 floordiv 4, d0 mod 4)(%i) : memref<4x4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<14xf32>
   }
 }
