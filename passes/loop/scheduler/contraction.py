@@ -77,6 +77,8 @@ COPIED_OUT = 16
 """A reduction of at most this many steps into one vector is unrolled completely."""
 KEPT_PART = 2
 """Panels of at most this fraction (1/n) of the second-level cache stay there."""
+LOADED = 2
+"""A product that loads one of its vectors takes as long as this many that load none."""
 JOINED = 2
 """Up to this many remaining rows run together with the last tile if their number is unknown."""
 SMALL_TILE = 2048
@@ -101,6 +103,13 @@ class Roles:
     """What combines several steps of the innermost reduction."""
     group: str = ""
     """The loop over these steps, inside of the reductions."""
+    by_lane: bool = False
+    """Whether all factors follow the lanes, so that each product loads a vector of its own."""
+
+    @property
+    def products(self) -> int:
+        """How many products take as long as those of a step for one lane."""
+        return self.sums * (LOADED if self.by_lane else 1)
 
     def tensorize(self, schedule: Schedule, groups: Sequence[str]) -> None:
         """Compute the loop over the steps by the instruction, in each of the nests."""
@@ -153,6 +162,7 @@ def roles_of(kernel: KernelOp, nest: Sequence[ForOp]) -> Roles | None:
             tuple(r.loop_name.data for r in reductions),
             *packed,
             len(top[0].results),
+            by_lane=by_lane,
         )
     return None
 
@@ -251,7 +261,7 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
         # Only a nest that is not in other loops gets another one for its last panel.
         tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, packed=packed)
     in_a_row = (roles.lane, *roles.reductions)
-    work = work_of(schedule, in_a_row, roles.sums, rows, roles.outer)
+    work = work_of(schedule, in_a_row, roles.products, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
     count = schedule.extent(panels.outer)
     outside = bool(tile.last) or not _are_kept(schedule, roles, columns, rows)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from .accesses import estimated
+from .accesses import estimated, widest_bits
 from .register_tile import RegisterTile
 from .schedule import Schedule
 
@@ -15,8 +15,11 @@ PANELS = 4
 """With at least this many panels, the loop over them is outermost and parallel."""
 PARALLEL_WORK = 1_000_000
 """Nests with fewer multiplications are not parallelised."""
-FEWEST_MULTIPLIED = 4
-"""Fewer rows take as long as this many: loading the panels takes that long."""
+FEWEST_MULTIPLIED, FEWEST_STREAMED = 4, 8
+"""Fewer rows take as long as this many: loading the panels takes that long, and longer where they
+take more than half of the second-level cache, which has others in it as well."""
+REGION_WORK = 250_000
+"""The fewest multiplications of a loop that is parallelised, inside of others."""
 TILE_WORK = 100_000
 """The fewest multiplications of a thread's tile if rows are parallelised."""
 STREAMS = 32
@@ -38,20 +41,28 @@ class ContractionWork:
 
 
 def work_of(
-    schedule: Schedule, in_a_row: Sequence[str], sums: int, rows: int | None, outer: Sequence[str]
+    schedule: Schedule,
+    in_a_row: Sequence[str],
+    products: int,
+    rows: int | None,
+    outer: Sequence[str],
 ) -> ContractionWork:
     """The work of a contraction.
 
     Args:
         in_a_row: the loops along the lanes and the reductions.
-        sums: how many sums are computed at once.
+        products: how many a step of the reductions takes for each lane.
         rows: the number of rows, if known.
         outer: the loops around those.
     """
-    sizes = [schedule.extent(name) for name in in_a_row] + [sums]
+    sizes = [schedule.extent(name) for name in in_a_row] + [products]
     of_row = estimated(sizes, least=1)
-    least = None if rows is None else max(rows, FEWEST_MULTIPLIED)
-    sizes += [least, *(schedule.extent(name) for name in outer)]
+    around = [schedule.extent(name) for name in outer]
+    weights = of_row * estimated(around) * widest_bits(schedule.loop(in_a_row[0])) // 8
+    streams = 2 * weights > schedule.target.l2_bytes
+    fewest = FEWEST_STREAMED if streams else FEWEST_MULTIPLIED
+    least = None if rows is None else max(rows, fewest)
+    sizes += [least, *around]
     is_small = None not in sizes and math.prod(cast(list[int], sizes)) < PARALLEL_WORK
     return ContractionWork(of_row, of_row * estimated([least]), is_small, 1 in sizes)
 
@@ -83,9 +94,12 @@ def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> 
         work: the multiplications in the last of them.
     """
     sizes = [schedule.extent(name) if schedule.has(name) else 1 for name in nest]
+    whole = estimated(sizes[:-1]) * work
     for position, size in enumerate(sizes):
-        around = estimated(sizes[position:-1])
-        if size is not None and size >= PANELS and around * work >= PARALLEL_WORK:
+        inside = estimated(sizes[position:-1]) * work
+        if size is None or size < PANELS or whole < PARALLEL_WORK:
+            continue
+        if inside >= REGION_WORK:
             return nest[position]
     # A symbolic batch may be 1, and then the rows of its image are all that there is.
     inner = range(1, len(nest) - 1)

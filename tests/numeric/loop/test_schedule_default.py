@@ -182,6 +182,33 @@ def test_panels_of_odd_widths_in_batches(n: int, target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("channels", "size", "window", "tiles"),
+    [
+        (32, 113, 3, ["l"]),
+        (64, 113, 3, ["l"]),  # two blocks are too few tiles: rows of each of them
+        (480, 29, 3, ["j"]),
+        (96, 29, 3, []),  # takes no longer than threads need to begin
+    ],
+)
+def test_threads_of_each_channel(channels: int, size: int, window: int, tiles: list[str]) -> None:
+    b = sw.Builder()
+    x = b.input("x", (1, channels // 32, size, size, 32))
+    w = floats(channels, 1, window, window)
+    b.output(b.blocked_depthwise_conv(x, w, strides=[2, 2]))
+    scheduled = Compilation.of(Request(b.module(), "x86-64-v4", threads=2)).text("scheduled")
+    assert re.findall(r"tiles\((\w+)\)", scheduled) == tiles
+
+
+@pytest.mark.parametrize(("n", "is_parallel"), [(128, False), (256, True)])
+def test_threads_of_a_row_with_many_weights(kernels, kernel_of, n: int, is_parallel: bool) -> None:
+    """More than the second-level cache keeps take longer to load than to multiply."""
+    kernel = kernel_of(kernels.dense(1, n, 640))
+    kernel.detach()
+    schedule, _ = schedule_kernel(kernel, named("x86-64-v4"), threads=2)
+    assert ("tiles(" in str(schedule)) == is_parallel
+
+
+@pytest.mark.parametrize(
     ("rows", "n", "k", "threads", "inside"),
     [
         (None, 192, 9, 1, True),  # any number of rows: each is read once, and the panels are kept
