@@ -52,8 +52,8 @@ def out_of_core(
         module: the program. One of its arguments is the graph, of a symbolic number of nodes, as
             that of ``gnn.GraphSpec()``.
         partition: the graph. It may have any number of parts, one included.
-        memory: what a tile may take, as "4GiB", "500MiB" or a number of bytes. The program itself
-            and a few bytes for each column of a part come on top.
+        memory: what a tile may take, as "4GiB", "500MiB" or a number of bytes, with eight bytes for
+            each column of a part. The program itself comes on top.
         threads: as for `stepwell.compile`; twice as many read and write files.
         options: the other ones of `stepwell.compile`, for each stage.
 

@@ -69,7 +69,8 @@ def _driver() -> Iterator[str]:
     parser = argparse.ArgumentParser(prog="stepwell-opt")
     DriverArguments([]).register_all_arguments(parser)
     for group in parser._action_groups:
-        rows = [_action(action) for action in group._group_actions]
+        shown = (one for one in group._group_actions if one.help != argparse.SUPPRESS)
+        rows = [_action(action) for action in shown]
         if rows:
             yield f"### {(group.title or '').capitalize()}"
             yield table(("", "default", "what it is"), rows)
