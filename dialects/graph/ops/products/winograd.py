@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr, f64, i64
 from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.dtypes import dtype_of
 from .....core.ir.typed import dense_array
 from ...attrs import FLOAT_TENSOR
 from ...constructors import operator
@@ -78,11 +79,16 @@ class WinogradFilterOp(GraphOp):
         return filters * channels * (2 * both * int(np.count_nonzero(self.matrix)))
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
-        w = dense_array(arrays[0]).astype(np.float64)
+        w = dense_array(arrays[0])
+        filters, channels, *_ = w.shape
+        # One product of matrices for both axes, of one channel at a time, which a cache keeps.
+        both = np.kron(self.matrix, self.matrix)
+        parts = w.reshape(filters, channels, -1).transpose(1, 2, 0).astype(np.float64, order="C")
+        u = np.empty((len(both), channels, filters), dtype_of(*self.infer_element_types()))
         with np.errstate(all="ignore"):
-            # One product of matrices for both axes.
-            u = w.reshape(*w.shape[:2], -1) @ np.kron(self.matrix, self.matrix).T
-            return self.stored(np.ascontiguousarray(u.transpose(2, 1, 0)))
+            for channel, part in enumerate(parts):
+                u[:, channel] = both @ part
+        return (u,)
 
     def write(self, k: KernelBody, w: Buffer, u: Buffer) -> None:
         filters, channels, *_ = w.shape
