@@ -113,7 +113,8 @@ def _built(
     kernel.location = fuse(op for op in function.walk() if isinstance(op, GraphOp))
     if plan.writer is not None:
         _require_covered(kernel, function, shapes, plan.writer, plan.followers)
-        _verify_written(kernel, plan.writer)
+        if is_foreign(plan.writer):
+            _verify_written(kernel, plan.writer)
     if any(map(is_foreign, function.body.block.ops)):
         _require_inside(kernel, function, shapes, source_of, plan.writer)
     return kernel
