@@ -223,6 +223,8 @@ def normalized(
 
 def coefficient(expr: AffineExpr, of: AffineExpr) -> int | None:
     """The coefficient of a dimension or symbol; None if it is inside of a quotient."""
+    if type(expr) is not AffineBinaryOpExpr:
+        return int(expr == of)
     value, atom = polynomial(expr), variable(of)
     factor = value.coefficient(atom)
     return None if atom in variables(value - value.atom(atom) * factor) else factor

@@ -30,7 +30,7 @@ class Bindings:
         self.source = source
         """The old operation that is being visited."""
         self.open: list[Block] = []
-        self._bound: dict[SSAValue, SSAValue | AffineExpr] = {}
+        self._bound: dict[SSAValue, SSAValue | AffineExpr] = _Itself()
         self._indices: list[SSAValue] = []
         self._numbers: dict[SSAValue, AffineExpr] = {}
         self._computed: dict[tuple[Block, AffineExpr], SSAValue] = {}
@@ -118,7 +118,13 @@ class Bindings:
     ) -> list[AffineExpr]:
         """The results of an old map on old operands, over new indices and `symbols`."""
         dims = [self.expr(operand) for operand in operands]
-        return [normalized(e, dims, symbols or None) for e in map.results]
+        return [
+            # Most results are an index by itself, for which most often another one stands.
+            dims[e.position]
+            if type(e) is AffineDimExpr and type(dims[e.position]) is AffineDimExpr
+            else normalized(e, dims, symbols or None)
+            for e in map.results
+        ]
 
     def map(
         self, exprs: Sequence[AffineExpr], num_symbols: int = 0
@@ -144,3 +150,10 @@ class Bindings:
             if not isinstance(new, SSAValue) or isinstance(new.owner, arith.ConstantOp):
                 return True
         return False
+
+
+class _Itself(dict[SSAValue, SSAValue | AffineExpr]):
+    """Maps a value without a replacement to itself."""
+
+    def __missing__(self, value: SSAValue) -> SSAValue:
+        return value

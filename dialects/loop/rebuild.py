@@ -1,30 +1,28 @@
 """Rebuilding a kernel: the one visitor that every schedule primitive overrides.
 
-A `Rebuild` walks a kernel and emits a new one, operation by operation. It maps each old value to a
-new one, and each old index (a loop variable, a size, a column) to an affine expression over new
-indices. To split a loop is to bind its variable to `12 * i0 + i1`; every map and bound that used it
-is composed with that, normalised, and compressed to the indices it still needs.
+A `Rebuild` walks what changes in a kernel, and emits what takes its place, operation by operation.
+It maps each old value to a new one, and each old index (a loop variable, a size, a column) to an
+affine expression over new indices. To split a loop is to bind its variable to `12 * i0 + i1`; every
+map and bound that used it is composed with that, normalised, and compressed to the indices it still
+needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects import affine
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.rewriter import Rewriter
 
 from ...core.algebra.affine import with_dims
 from ...core.building.creation import created
-from ...core.ir.walks import operations_in
 from .attrs import Combine, LoopKind
 from .bindings import Bindings
 from .handles import forward
-from .loops import enclosing
+from .loops import enclosing, loops_in
 from .ops import (
     ForOp,
     KernelOp,
@@ -39,50 +37,78 @@ from .unused import erase_unused
 
 
 class Rebuild(Bindings):
-    """Builds a kernel from another; a subclass overrides the operations it changes.
+    """Rebuilds parts of a kernel, in their place; a subclass overrides the operations it changes.
 
     Args:
-        kernel: the kernel, which is consumed: see `nests.Consumed`.
-        changing: the operations that may contain changes; None if unknown.
+        kernel: the kernel, which stays the same operation; see `nests.Consumed`.
+        changing: the operations that may contain changes; None for all of the kernel.
     """
 
     def __init__(self, kernel: KernelOp, changing: Sequence[Operation] | None = None) -> None:
         super().__init__(kernel)
         self.kernel = kernel
-        self._changing = None if changing is None else set(changing)
-        self._around = {kernel, *(around for op in changing or () for around in enclosing(op))}
+        self._kept = set[Operation]()
+        """Loops that stay as they are."""
+        self._replaced: list[Operation] = []
+        """Old operations that have been visited: others may still use their results."""
         self.suffix = ""
+        self._change(kernel.body.block.ops if changing is None else changing)
+
+    def _change(self, ops: Iterable[Operation]) -> None:
+        """State which operations change from now on."""
+        self._changing = set(ops)
+        self._around = {around for op in self._changing for around in enclosing(op)}
 
     def run(self) -> KernelOp:
-        """Build the new kernel and put it in the place of the old one."""
-        old, args = self.kernel, self.argument_types()
-        count = len(old.function_type.inputs)
-        block = Block(arg_types=args)
-        for before, after in zip(old.body.block.args, block.args, strict=True):
-            after.name_hint = before.name_hint
-            self._bound[before] = after
+        """Rebuild what changes, and return the kernel."""
+        self._rebuild_in(self.kernel.body.block)
+        for op in reversed(self._replaced):
+            self._remove(op)
+        erase_unused(self.kernel.body.block, self._kept)
+        return self.kernel
+
+    def _rebuild_in(self, block: Block) -> None:
+        """Rebuild what changes in a block of the old kernel, which stays."""
         with self.inside(block):
-            self.visit_body(old.body.block)
-        erase_unused(block)
-        new = KernelOp(
-            old.sym_name.data, args[:count], args[count:], Region(block), self.argument_attrs()
-        )
-        new.attributes |= old.attributes
-        new.location = old.location
-        if old.parent is None:
-            old.erase()
-        else:
-            Rewriter.replace_op(old, new, [])
-        return new
+            for op in list(block.ops):
+                if op in self._changing or self.is_normalized_by(op):
+                    with _in_front_of(op):
+                        self.visit(op)
+                    self._replaced.append(op)
+                elif op in self._around:
+                    assert isinstance(op, ForOp)
+                    with _in_front_of(op):
+                        self._enter(op)
+                        self._rebuild_in(op.body.block)
+                elif type(op) is ForOp:
+                    self._kept.add(op)
 
-    def argument_types(self) -> list[Attribute]:
-        """The types of the arguments of the new kernel."""
-        return [arg.type for arg in self.kernel.body.block.args]
+    def _enter(self, loop: ForOp) -> None:
+        """Number the indices of a loop that stays, as those of a new one are."""
+        if not loop.over_entries:
+            bound = self.bound(loop)
+            self.opened(self.number(loop.variable), bound)
 
-    def argument_attrs(self) -> Sequence[DictionaryAttr] | None:
-        """The attributes of the arguments of the new kernel."""
-        attrs = self.kernel.arg_attrs
-        return None if attrs is None else attrs.data
+    def is_normalized_by(self, op: Operation) -> bool:
+        """Whether an operation around what changes is to be rebuilt, too: an index that its users
+        may compute, or an access with such an index.
+        """
+        kind = type(op)  # an ABC: isinstance is slow
+        if kind in (LoadOp, StoreOp, PrefetchOp):
+            return self.follows(cast(LoadOp, op).indices)
+        return kind in (affine.ApplyOp, affine.MinOp)
+
+    def _remove(self, op: Operation) -> None:
+        """Remove an old operation, whose results what stays uses no longer."""
+        used, self._computed = [result for result in op.results if result.first_use], {}
+        if used:
+            self.source = op
+            assert op.parent is not None
+            with self.inside(op.parent), _in_front_of(op):
+                for result in used:
+                    result.replace_all_uses_with(self.value(result))
+        op.detach()
+        op.erase()
 
     # Loops.
 
@@ -166,28 +192,29 @@ class Rebuild(Bindings):
             if type(op) is not YieldOp:
                 self.visit(op)
 
+    def take_body(self, loop: ForOp) -> None:
+        """Move the body of an old loop without carried values here, whose variable is bound.
+
+        What uses the variable is rebuilt, and the rest stays as it is.
+        """
+        block, kept = self.block, set(loops_in(loop.body.block))
+        for op in list(loop.body.block.ops):
+            op.detach()
+            block.add_op(op)
+        changing, around = self._changing, self._around
+        self._change(_users(loop.variable))
+        self._rebuild_in(block)
+        self._changing, self._around = changing, around
+        gone = set(self._replaced)
+        for inner in loops_in(block):
+            if inner in kept and gone.isdisjoint((inner, *enclosing(inner))):
+                forward(inner, inner)
+
     def visit(self, op: Operation) -> None:
         """Emit the replacement of an operation."""
-        changing = self._changing
-        if changing is not None and type(op) is ForOp:
-            if op in changing:
-                self._changing = None
-            elif op not in self._around:
-                self._keep(op)
-                return
         outer, self.source = self.source, op
         self.visit_op(op)
-        self.source, self._changing = outer, changing
-
-    def _keep(self, op: Operation) -> None:
-        """Move an unchanged loop: what `visit_op` would do, faster."""
-        for inner in operations_in(op):
-            for place, operand in enumerate(inner.operands):
-                if operand in self._bound:
-                    inner.operands[place] = self.value(operand)
-        op.detach()
-        self.block.add_op(op)
-        self.bind_all(op.results, op.results)
+        self.source = outer
 
     def visit_op(self, op: Operation) -> None:
         """Emit what takes the place of an old operation, by its kind."""
@@ -303,6 +330,28 @@ class Rebuild(Bindings):
         results = [result.type for result in op.results]
         new = created(type(op), operands, results, op.properties, op.attributes)
         self.bind_all(op.results, self.emit(new, op).results)
+
+
+def _users(index: SSAValue) -> Iterator[Operation]:
+    """The operations that use an index, or one that follows from it alone."""
+    for use in index.uses:
+        yield use.operation
+        if isinstance(use.operation, affine.ApplyOp | affine.MinOp):
+            yield from _users(use.operation.results[0])
+
+
+@contextmanager
+def _in_front_of(op: Operation) -> Iterator[None]:
+    """Move what is appended to the block of an operation within the context in front of it."""
+    block = op.parent
+    assert block is not None
+    last = block.last_op
+    assert last is not None
+    yield
+    made = list[Operation]()
+    while (new := last.next_op) is not None:
+        made.append(block.detach_op(new))
+    block.insert_ops_before(made, op)
 
 
 _VISITS: Mapping[type[Operation], Callable[[Rebuild, Any], None]] = {

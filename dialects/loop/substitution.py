@@ -18,8 +18,7 @@ class Substitution(Rebuild):
     """Replaces indices of a kernel by expressions; the kernel stays the same operation."""
 
     def __init__(self, kernel: KernelOp) -> None:
-        super().__init__(kernel)
-        self._bound = _Itself()
+        super().__init__(kernel, [])
         self._constants: set[Operation] = set()
 
     def replace(self, index: SSAValue, expr: AffineExpr) -> None:
@@ -72,10 +71,3 @@ def _before(op: Operation | None) -> Iterator[Operation]:
             yield before
             before = before.prev_op
         op = op.parent_op()
-
-
-class _Itself(dict[SSAValue, SSAValue | AffineExpr]):
-    """Maps a value without a replacement to itself."""
-
-    def __missing__(self, value: SSAValue) -> SSAValue:
-        return value

@@ -20,7 +20,7 @@ from ...core.pipelines.budgets import SUMS
 from ...core.plugins import schedule_rules
 from ...core.target import Target, named
 from ...core.threads import SOME_THREADS, are_threads
-from ...dialects.loop.nests import ScheduleError, perfect_nest
+from ...dialects.loop.nests import Consumed, ScheduleError, perfect_nest
 from ...dialects.loop.ops import ForOp, KernelOp
 from ...dialects.loop.trace import structure_of, trace_of
 from ...dialects.stages import reach_scheduled
@@ -66,7 +66,7 @@ DIVISIONS: tuple[tuple[Division, Sequence[Rule]], ...] = (
 
 
 def schedule_kernel(
-    kernel: KernelOp, target: Target, knobs: Knobs = ANALYTIC, threads: int = 1
+    kernel: Consumed, target: Target, knobs: Knobs = ANALYTIC, threads: int = 1
 ) -> tuple[Schedule, list[str]]:
     """Schedule the nests of a kernel that is in no module, each by the first rule that fits.
 
@@ -133,12 +133,13 @@ def _nest(schedule: Schedule, nest: str) -> list[str]:
             for name in left:
                 reasons += _inside(schedule, name, rules)
             return reasons
-    loop, others = schedule.for_loop(nest), set(_top_loops(schedule.kernel)) - {nest}
+    others = set(_top_loops(schedule.kernel)) - {nest}
     if reason := _first(schedule, nest, (schedule_transpose,)):
         _tile_rest(schedule, others)
         return [*reasons, reason]
     if reason := _first(schedule, nest, (schedule_columns, schedule_carried_rows)):
         return [*reasons, reason]
+    loop = schedule.for_loop(nest)
     if len(perfect_nest(loop)) == 1 and not _nests_in(loop.body.block):
         # A single loop: the outer half is tiled after the inner half has become lanes.
         reasons += _inside(schedule, nest, (schedule_lanes,))
@@ -154,8 +155,8 @@ def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
     if staged is None:
         return None
     body = schedule.for_loop(staged.loops[-1]).body.block
-    reasons = _rows(schedule, body)
-    for name in _nests_in(body):
+    nested, reasons = _nests_in(body), _rows(schedule, body)
+    for name in nested:
         if name != staged.roles.lane:
             reasons += _inside(schedule, name)
     return [schedule_staged_rows(schedule, staged), *reasons]
@@ -188,18 +189,17 @@ def _nests_in(block: Block) -> list[str]:
 
 def _inside(schedule: Schedule, nest: str, rules: Sequence[Rule] = RULES) -> list[str]:
     """Schedule a nest within a thread, or the nests in its body; return the reasons."""
-    loop = schedule.for_loop(nest)
-    if cut := _cut(schedule, loop, rules):
+    if cut := _cut(schedule, nest, rules):
         return cut
-    inner = perfect_nest(loop)[-1]
-    nested = _nests_in(inner.body.block)
+    inner = perfect_nest(schedule.for_loop(nest))[-1].loop_name.data
+    nested = _nests_in(schedule.for_loop(inner).body.block)
     fitting = [rule for rule in rules if not (nested and rule is schedule_lanes)]
     if reason := _first(schedule, nest, fitting):
         return [reason]
-    reasons = _rows(schedule, inner.body.block)
+    reasons = _rows(schedule, schedule.for_loop(inner).body.block)
     for name in nested:
         reasons += _inside(schedule, name, rules if rules is BLOCK_RULES else RULES)
-    prefetch_next_rows(schedule, inner.loop_name.data)
+    prefetch_next_rows(schedule, inner)
     # If nothing inside is contiguous, everything may be so along an outer loop.
     along = (schedule_lanes, schedule_gathers) if nested else (schedule_gathers,)
     if not reasons and (reason := _first(schedule, nest, along)):
@@ -221,10 +221,9 @@ def _innermost_reductions(block: Block) -> Iterator[ForOp]:
             yield from [*_innermost_reductions(op.body.block)] or ([op] if op.is_reduction else [])
 
 
-def _cut(schedule: Schedule, nest: ForOp, rules: Sequence[Rule]) -> list[str]:
+def _cut(schedule: Schedule, nest: str, rules: Sequence[Rule]) -> list[str]:
     """Cut the first loop of a perfect nest that has a border, and schedule the parts."""
-    for loop in perfect_nest(nest):
-        name = loop.loop_name.data
+    for name in [loop.loop_name.data for loop in perfect_nest(schedule.for_loop(nest))]:
         if parts := schedule.attempt(lambda name=name: cut_border(schedule, name)):
             reasons = ["loops are cut at their borders"]
             for part in parts:

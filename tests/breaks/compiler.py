@@ -149,6 +149,22 @@ COMPILER = (
         "tests/numeric/loop/test_schedule_buffers.py::test_fuse",
     ),
     Break(
+        "a schedule comes back to the state after the first step of what failed",
+        "passes/loop/scheduler/schedule.py",
+        "self._origin, self._taken[:begun]",
+        "self._origin, self._taken[: begun + 1]",
+        "tests/numeric/loop/test_traces.py::test_an_attempt_that_fails_leaves_no_trace "
+        "tests/numeric/loop/test_traces.py::test_attempts_come_back_to_where_each_of_them_began",
+    ),
+    Break(
+        "what follows from an index that a loop computes keeps the old one",
+        "dialects/loop/rebuild.py",
+        "yield from _users(use.operation.results[0])",
+        "yield from ()",
+        "tests/numeric/loop/test_traces.py"
+        "::test_indices_that_follow_from_the_variable_of_a_split_loop",
+    ),
+    Break(
         "a parallel loop leaves a serial one though its iterations depend on one another then",
         "passes/loop/steps/reorder.py",
         "if name in leaving:",

@@ -124,6 +124,7 @@ def schedule_lanes(schedule: Schedule, nest: str, gathers: bool = False) -> str 
         return None
     if reason := schedule.attempt(lambda: schedule_narrow_rows(schedule, name)):
         return reason
+    loop = schedule.for_loop(name)
     lanes = lanes_for(schedule.target, loop)
     entries = entry_loops(loop)
     sums = max((len(op.results) for op in entries), default=1)

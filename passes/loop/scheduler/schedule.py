@@ -36,7 +36,7 @@ class Schedule(StepMethods):
     Each primitive is a method, `schedule.split("i", 8)`.
 
     Args:
-        kernel: the kernel, which each step consumes, or a copy of one to come back to.
+        kernel: the kernel, which each step consumes.
         target: the machine that the kernel is for.
         knobs: choices that override those of the rules.
         threads: how many threads run tiles.
@@ -49,29 +49,52 @@ class Schedule(StepMethods):
         self._continues = bool(trace_of(kernel))
         """Whether the kernel has been scheduled before. Then it may have bounds of which it is not
         proved that iterations stay independent after another cut."""
-        self._kept: list[KernelOp] = []
-        self._copy: tuple[KernelOp | None, KernelOp] = None, kernel
-        """A kernel to come back to and a copy of it, which a step has refused."""
-        self._loops: tuple[KernelOp | None, dict[str, ForOp]] = None, {}
+        self._origin: KernelOp | None = None
+        """A kernel to come back to, if an attempt has taken a step."""
+        self._taken: list[tuple[Primitive, dict[str, Any]]] = []
+        """The steps taken since, with their arguments."""
+        self._begun: list[int] = []
+        """How many of them had been taken when each attempt began, outer ones first."""
+        self._loops: dict[str, ForOp] | None = None
 
     def __str__(self) -> str:
         return trace_of(self.kernel)
 
     def attempt(self, rule: Callable[[], Result | None]) -> Result | None:
-        """Apply the steps of a rule, or none of them if one is refused or it returns None."""
-        kernel = self.kernel
-        self._kept.append(kernel)
+        """Apply the steps of a rule, or none of them if one is refused or it returns None.
+
+        If it had taken steps, the kernel and its loops are other operations afterwards.
+        """
+        self._begun.append(len(self._taken))
         try:
             result = rule()
         except ScheduleError:
             result = None
         finally:
-            self._kept.pop()
+            begun = self._begun.pop()
         if result is not None and self._continues and any(self.kernel.dependences()):
             result = None
-        if result is None:
-            self.kernel = kernel
+        if result is None and len(self._taken) > begun:
+            self._come_back(begun)
         return result
+
+    def _come_back(self, begun: int) -> None:
+        """Undo the last steps: take those before them again.
+
+        Few attempts fail after a step, so that this is rare, and a copy for each would not be.
+        """
+        kernel, self._taken = self._origin, self._taken[:begun]
+        assert kernel is not None
+        if self._begun and self._begun[0] < begun:
+            # An attempt around this one may have to come back further.
+            self._origin = copied(kernel)
+        else:
+            self._origin, self._begun = None, [0] * len(self._begun)
+        for step, arguments in self._taken:
+            kernel = step.function(kernel, **arguments)
+        if self._origin is None:
+            self._taken = []
+        self.kernel, self._loops = kernel, None
 
     def takes(self, step: Callable[..., object], *arguments: StepArgument) -> bool:
         """Apply one step, unless it is refused: an attempt without anything to undo."""
@@ -94,11 +117,9 @@ class Schedule(StepMethods):
 
     def _by_name(self) -> dict[str, ForOp]:
         """The loops, which are looked for once after each step."""
-        kernel, loops = self._loops
-        if kernel is not self.kernel:
-            loops = loops_by_name(self.kernel)
-            self._loops = self.kernel, loops
-        return loops
+        if self._loops is None:
+            self._loops = loops_by_name(self.kernel)
+        return self._loops
 
     def for_loop(self, name: str) -> ForOp:
         """The loop of this name, which has no carried values."""
@@ -120,7 +141,6 @@ class Schedule(StepMethods):
         """Remove loops that run once; see `drop_unit_loops`."""
         if has_unit_loop(self.kernel):
             super().drop_unit_loops()
-            self._loops = None, {}  # the one step that may take loops out of the same kernel
 
     def _take(self, step: Primitive, given: inspect.BoundArguments) -> Any:
         """Take a step; return handles to the loops that it makes."""
@@ -131,15 +151,14 @@ class Schedule(StepMethods):
         ]
         if not allowed(f"{step.name}({', '.join(texts)})", self.kernel):
             raise HeldBackError
-        kernel = self.kernel
-        if kernel in self._kept:
-            if self._copy[0] is not kernel:
-                self._copy = kernel, copied(kernel)
-            kernel = self._copy[1]
         given.apply_defaults()
+        if self._begun and self._origin is None:
+            self._origin = copied(self.kernel)
         with forwarding() as forwarded:
-            self.kernel = step.function(kernel, **given.arguments)
-        self._copy = None, kernel
+            self.kernel = step.function(self.kernel, **given.arguments)
+        self._loops = None
+        if self._origin is not None:
+            self._taken.append((step, given.arguments))
         if step.handles is None:
             return None
         first, *_ = given.arguments.values()

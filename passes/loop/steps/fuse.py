@@ -82,8 +82,10 @@ def fuse(kernel: Consumed, outer: str, inner: str) -> KernelOp:
 
 class _Fuse(Rebuild):
     def __init__(self, kernel: KernelOp, first: ForOp, second: ForOp, size: int) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [first])
         self.first, self.second, self.size = first, second, size
+        name = f"{first.loop_name.data}_{second.loop_name.data}"
+        self.fused = free_name(name, loop_names(kernel))
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.first:
@@ -92,8 +94,7 @@ class _Fuse(Rebuild):
         bound = [normalized(expr * self.size) for expr in self.bound(op)]
         kinds = {op.kind.data, self.second.kind.data}
         kind = LoopKind.SERIAL if LoopKind.SERIAL in kinds else LoopKind.PARALLEL
-        name = f"{op.loop_name.data}_{self.second.loop_name.data}"
-        with self.loop(free_name(name, loop_names(self.kernel)), bound, kind, op) as variable:
+        with self.loop(self.fused, bound, kind, op) as variable:
             row, column = quotient(variable, self.size), remainder(variable, self.size)
             if extent_of(op) == 1:
                 row, column = AffineExpr.constant(0), variable

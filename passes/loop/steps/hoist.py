@@ -105,7 +105,7 @@ def _why_not_hoistable(target: ForOp, op: Operation, written: set[SSAValue]) -> 
 
 class _Hoist(Rebuild):
     def __init__(self, kernel: KernelOp, target: ForOp, moved: Sequence[Operation]) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.moved = target, moved
 
     def visit(self, op: Operation) -> None:

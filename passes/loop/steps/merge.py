@@ -193,7 +193,7 @@ class _Merge(Rebuild):
     def __init__(
         self, kernel: KernelOp, first: ForOp, second: ForOp, earlier: Sequence[Operation]
     ) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [first, second, *earlier])
         self.first, self.second, self.earlier = first, second, earlier
         self.is_merged = False
         self._loads: dict[object, SSAValue] = {}
@@ -245,7 +245,7 @@ class _Merge(Rebuild):
 
 class _MergeParallel(Rebuild):
     def __init__(self, kernel: KernelOp, first: ForOp, second: ForOp) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [first, second])
         self.first, self.second = first, second
 
     def visit_for(self, op: ForOp) -> None:

@@ -41,9 +41,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, MemRefType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    MemRefType,
+)
+from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
+from xdsl.rewriter import Rewriter
 
 from ....core.algebra.affine import normalized, value_of
 from ....core.pipelines.budgets import EXACT
@@ -212,25 +219,23 @@ class _Pack(Rebuild):
         kind: MemRefType,
         parts: _PackedParts,
     ) -> None:
-        super().__init__(kernel)
+        self.buffer = kernel.body.block.args[argument]
+        super().__init__(kernel, [use.operation for use in self.buffer.uses])
         self.argument, self.variables = argument, variables
         self.kind, self.parts = kind, parts
 
-    def argument_types(self) -> list[Attribute]:
-        types = super().argument_types()
-        types[self.argument] = self.kind
-        return types
-
-    def argument_attrs(self) -> Sequence[DictionaryAttr]:
-        attrs = list(cast(Sequence[DictionaryAttr], super().argument_attrs()))
+    def run(self) -> KernelOp:
+        kernel = super().run()
+        Rewriter.replace_value_with_new_type(self.buffer, self.kind)
+        count, types = len(kernel.function_type.inputs), kernel.body.block.arg_types
+        kernel.function_type = FunctionType.from_lists(types[:count], types[count:])
+        attrs = [DictionaryAttr(kernel.attrs_of(number)) for number in range(len(types))]
         packing = {PACKING: AffineMapAttr(self.parts.packing)}
         attrs[self.argument] = DictionaryAttr(attrs[self.argument].data | packing)
-        return attrs
+        kernel.arg_attrs = ArrayAttr(attrs)
+        return kernel
 
     def visit_load(self, op: LoadOp) -> None:
-        if op.buffer is not self.kernel.body.block.args[self.argument]:
-            super().visit_load(op)
-            return
         index = [self.expr(variable) for variable in self.variables]
         if len(self.parts.numbers) > 1:
             map = _map_over(op, self.variables)

@@ -94,7 +94,7 @@ def pad(kernel: Consumed, loop: str, multiple: int) -> KernelOp:
 
 class _Pad(Rebuild):
     def __init__(self, kernel: KernelOp, local: LocalOp, kind: MemRefType) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [local])
         self.local, self.kind = local, kind
 
     def visit_other(self, op: Operation) -> None:

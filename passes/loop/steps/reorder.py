@@ -37,9 +37,14 @@ Leaves: the same statements in the innermost loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from itertools import pairwise
 
+from xdsl.dialects import affine
+from xdsl.ir import Operation, SSAValue
+
+from ....core.algebra.affine import dims_in
 from ....core.building.creation import copied
+from ....core.ir.walks import operations_in
 from ....core.pipelines.budgets import SUMS
 from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import (
@@ -49,7 +54,7 @@ from ....dialects.loop.nests import (
     plain_loop,
     refusal,
 )
-from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, PrefetchOp, StoreOp
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
@@ -95,7 +100,7 @@ def reorder(kernel: Consumed, loops: Sequence[str]) -> KernelOp:
             raise refusal(STEP, kernel, loop, fact)
     if leaving := _leaving(kernel, nest, wanted):
         _check_independent(kernel, loops, leaving)
-    return noted(_Reorder(kernel, nest, wanted).run(), "reorder", *loops)
+    return noted(_reordered(kernel, nest, wanted), "reorder", *loops)
 
 
 def _leaving(kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> dict[str, ForOp]:
@@ -123,7 +128,7 @@ def _check_independent(
     """Check that iterations of loops are independent of one another outside of serial loops."""
     copy = copied(kernel)
     wanted = loops_named(STEP, copy, loops)
-    new = _Reorder(copy, _nest_of(copy, wanted), wanted).run()
+    new = _reordered(copy, _nest_of(copy, wanted), wanted)
     for found in new.dependences():
         name = found.loop.loop_name.data
         if name in leaving:
@@ -146,18 +151,45 @@ def _nest_of(kernel: KernelOp, wanted: Sequence[ForOp]) -> list[ForOp]:
     raise refusal(STEP, kernel, missing, f'is not perfectly nested in "{outermost.loop_name.data}"')
 
 
-class _Reorder(Rebuild):
-    def __init__(self, kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> None:
-        super().__init__(kernel)
-        self.nest, self.wanted = nest, wanted
+def _reordered(kernel: KernelOp, nest: Sequence[ForOp], wanted: Sequence[ForOp]) -> KernelOp:
+    """Nest the loops anew around what is in the innermost one."""
+    place, after = nest[0].parent, nest[0].next_op
+    assert place is not None
+    for loop in nest:
+        loop.detach()
+    statements = list(nest[-1].body.block.ops)
+    for statement in statements:
+        statement.detach()
+    if after is None:
+        place.add_op(wanted[0])
+    else:
+        place.insert_op_before(wanted[0], after)
+    for outer, inner in pairwise(wanted):
+        outer.body.block.add_op(inner)
+    wanted[-1].body.block.add_ops(statements)
+    variables = {loop.variable for loop in nest}
+    mixing = [op for op in operations_in(wanted[0]) if _mixes(op, variables)]
+    return _Ordered(kernel, mixing).run()
 
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.nest[0]:
-            super().visit_for(op)
-            return
-        with ExitStack() as opened:
-            for loop in self.wanted:
-                name, bound = self.name(loop.loop_name.data), self.bound(loop)
-                variable = opened.enter_context(self.loop(name, bound, loop.kind.data, loop))
-                self.bind(loop.variable, variable)
-            self.visit_body(self.nest[-1].body.block)
+
+class _Ordered(Rebuild):
+    """Writes each expression in the order of the loops."""
+
+    def follows(self, indices: Sequence[SSAValue]) -> bool:
+        return True
+
+
+def _mixes(op: Operation, variables: set[SSAValue]) -> bool:
+    """Whether an expression has several of these indices, whose order is that of the loops."""
+    if isinstance(op, ForOp):
+        map, indices = op.bound.data, op.bounds
+    elif isinstance(op, affine.ApplyOp | affine.MinOp):
+        map, indices = op.map.data, op.operands
+    elif isinstance(op, LoadOp | StoreOp | PrefetchOp):
+        map, indices = op.map.data, op.indices
+    else:
+        return False
+    return any(
+        len(variables.intersection(indices[dim] for dim in dims_in(expr))) > 1
+        for expr in map.results
+    )

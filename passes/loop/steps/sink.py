@@ -40,6 +40,7 @@ from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
 from ....core.pipelines.budgets import EXACT
+from ....dialects.loop.loops import enclosing
 from ....dialects.loop.nests import Consumed, loop_named, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp
 from ....dialects.loop.proofs.in_place import written_in
@@ -84,7 +85,7 @@ def sink(kernel: Consumed, loop: str) -> KernelOp:
 
 class _Sink(Rebuild):
     def __init__(self, kernel: KernelOp, inner: ForOp, moved: list[Operation]) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [*enclosing(inner)][:1])
         self.inner, self.moved = inner, moved
         self.sinking = False
 

@@ -198,7 +198,7 @@ class _Split(RangedRebuild):
         outer = [rounded_up_quotient(b, f) for b in bound]
         with self.loop(self.outer, outer, op.kind.data, op) as i0:
             rest = [minus(b, i0 * f) for b in bound if value_of(remainder(b, f)) != 0]
-            self.chunk(op, [AffineExpr.constant(f), *rest], i0 * f)
+            self.chunk(op, [AffineExpr.constant(f), *rest], i0 * f, is_only=True)
 
     def even(self, op: ForOp, size: int) -> None:
         """Chunks whose sizes differ by at most one, the larger ones first."""
@@ -224,7 +224,7 @@ class _Split(RangedRebuild):
             return
         if value_of(full) != 0:
             with self.loop(self.outer, [full], op.kind.data, op) as i0:
-                self.chunk(op, [whole], i0 * f)
+                self.chunk(op, [whole], i0 * f, is_only=value_of(rest) == 0)
         if value_of(rest) == 0:
             return
         self.suffix = self.end
@@ -289,11 +289,16 @@ class _Split(RangedRebuild):
             whole = AffineExpr.constant(number if left <= self.joined else left)
             self.chunk(op, [whole], minus(bound, whole))
 
-    def chunk(self, op: ForOp, bound: Sequence[AffineExpr], start: AffineExpr) -> None:
+    def chunk(
+        self, op: ForOp, bound: Sequence[AffineExpr], start: AffineExpr, is_only: bool = False
+    ) -> None:
         """A loop over the iterations of one chunk."""
         with self.loop(self.name(self.inner), bound, op.kind.data.of_parts, op) as i1:
             self.bind(op.variable, start + i1)
-            self.visit_body(op.body.block)
+            if is_only:
+                self.take_body(op)
+            else:
+                self.visit_body(op.body.block)
 
     def carried_on(self, op: ForOp) -> None:
         """Chunks that carry values from one to the next, and then the remainder."""

@@ -57,7 +57,7 @@ from ....dialects.loop.handles import all_loops
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.names import free_suffix
 from ....dialects.loop.nests import Consumed, loop_names, plain_loop, refusal
-from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.ops import ForOp, KernelOp, YieldOp
 from ....dialects.loop.proofs.indices import IndexValues
 from ....dialects.loop.proofs.ranges import RangedRebuild
 from ....dialects.loop.trace import noted
@@ -120,8 +120,12 @@ class _SplitBorder(RangedRebuild):
     def __init__(self, kernel: KernelOp, target: ForOp, before: int, after: int) -> None:
         super().__init__(kernel, [target])
         self.target, self.before, self.after = target, before, after
-        self.taken = loop_names(kernel)  # now: what does not change leaves it while it is rebuilt
+        self.taken = loop_names(kernel)
         self.decided: dict[SSAValue, bool] = {}
+
+    def is_normalized_by(self, op: Operation) -> bool:
+        # What is known of an index, and of comparisons, follows from what computes it.
+        return not isinstance(op, ForOp | YieldOp)
 
     def visit_for(self, op: ForOp) -> None:
         if op is not self.target:

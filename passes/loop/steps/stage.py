@@ -137,8 +137,10 @@ def _read(kernel: KernelOp, target: ForOp, load: LoadOp) -> _Read:
 
 class _Stage(Rebuild):
     def __init__(self, kernel: KernelOp, target: ForOp, reads: Sequence[_Read]) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.first = target, reads[0]
+        name = self.first.reduction.loop_name.data + "_"
+        self.copying = free_name(name, loop_names(kernel))
         self.reads = {read.load: read for read in reads}
         self.shape = block_shape(reads[0].load.result.type)
         self.buffer: SSAValue | None = None
@@ -162,8 +164,7 @@ class _Stage(Rebuild):
         for limit in load.limits:
             if isinstance(limit.owner, affine.MinOp) and is_made_in(limit, self.target):
                 self.visit(limit.owner)
-        name = free_name(self.first.reduction.loop_name.data + "_", loop_names(self.kernel))
-        with self.loop(name, [AffineExpr.constant(size)], LoopKind.PARALLEL, load) as row:
+        with self.loop(self.copying, [AffineExpr.constant(size)], LoopKind.PARALLEL, load) as row:
             self.bind(self.first.reduction.variable, row)
             super().visit_load(load)
             map, operands = self.map(self.place(row), len(self.shape))

@@ -133,8 +133,9 @@ class _StageTerms(Rebuild):
         terms: Sequence[SSAValue],
         size: int,
     ) -> None:
-        super().__init__(kernel)
+        super().__init__(kernel, [target])
         self.target, self.scalars, self.size = target, scalars, size
+        self.computing = free_name(target.loop_name.data + "_", loop_names(kernel))
         self.terms = dict.fromkeys(terms)
         self.buffers: dict[SSAValue, SSAValue] = {}
 
@@ -150,8 +151,9 @@ class _StageTerms(Rebuild):
             term: self.emit(LocalOp(MemRefType(term.type, [self.size])), first).result
             for term in self.terms
         }
-        name = free_name(self.target.loop_name.data + "_", loop_names(self.kernel))
-        with self.loop(name, [AffineExpr.constant(self.size)], LoopKind.PARALLEL, first) as own:
+        with self.loop(
+            self.computing, [AffineExpr.constant(self.size)], LoopKind.PARALLEL, first
+        ) as own:
             self.bind(self.target.variable, own)
             for op in self.scalars:
                 self.visit(op)

@@ -144,7 +144,7 @@ class _Vectorize(Rebuild):
             return new
         owner = new.owner if isinstance(new.owner, Block) else new.owner.parent
         levels = [level for level, block in enumerate(self.open) if block is owner]
-        home = self.open[max([*levels, self.base])] if levels else self.block
+        home = self.open[max([*levels, self.base])]
         if (home, new, axes) not in self._wide:
             stretched = BroadcastOp.create(
                 operands=[new], result_types=[kind], location=self.source.location

@@ -17,7 +17,7 @@ from stepwell.core.errors import CompileError
 from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
-from stepwell.dialects.loop.nests import ScheduleError
+from stepwell.dialects.loop.nests import ScheduleError, loops_named
 from stepwell.dialects.loop.ops import SCHEDULE, KernelOp
 from stepwell.dialects.loop.trace import structure_of, trace_of
 from stepwell.dialects.loop.trace_text import parse_traces
@@ -318,6 +318,77 @@ def test_an_attempt_that_fails_leaves_no_trace(kernels, kernel_of) -> None:
     assert schedule.attempt(lambda: schedule.tiles("k")) is None
     assert str(schedule.kernel) == before
     assert str(schedule) == "unroll(k, 2)"
+
+
+def test_attempts_come_back_to_where_each_of_them_began(kernels, kernel_of) -> None:
+    kernel = kernel_of(kernels.dense(4, 20, 5))
+    kernel.detach()
+    schedule, texts = Schedule(kernel, named("x86-64-v3")), list[str]()
+
+    def inner(factor: int) -> None:
+        schedule.split("k", factor)
+        schedule.unroll("k1", 7)  # refused, as it is longer than a chunk
+
+    def outer() -> None:
+        for step in (("i", 2), ("j", 3)):
+            schedule.split(*step)
+            texts.append(str(schedule.kernel))
+            for factor in (5, 2):
+                assert schedule.attempt(lambda factor=factor: inner(factor)) is None
+                assert str(schedule.kernel) == texts[-1]
+
+    schedule.reorder("j", "i")
+    before = str(schedule.kernel)
+    for _ in range(2):
+        assert schedule.attempt(lambda: inner(5)) is None
+        assert schedule.attempt(outer) is None
+        assert str(schedule.kernel) == before
+    assert schedule.attempt(lambda: schedule.split("i", 2, "mask")) is not None
+    assert str(schedule) == "reorder(j, i); split(i, 2, tail=mask)"
+    assert len(set(texts)) == 2
+
+
+def test_steps_leave_what_does_not_change(kernel_of) -> None:
+    text = """
+        loop.kernel @two(%x: memref<8x4xf32>) -> (%y: memref<8x4xf32>, %z: memref<4xf32>) {
+          loop.for "i" %i to 8 {
+            loop.for "j" %j to 4 {
+              %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<8x4xf32>, f32
+              %w = arith.addf %v, %v : f32
+              loop.store %w, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<8x4xf32>
+            }
+          }
+          loop.for "k" %k to 4 {
+            %u = loop.load %x (d0, d1) -> (d1, d0)(%k, %k) : memref<8x4xf32>, f32
+            loop.store %u, %z (d0) -> (d0)(%k) : f32, memref<4xf32>
+          }
+        }
+    """
+    kernel = kernel_of(text)
+    kernel.detach()
+    (other,) = loops_named("test", kernel, ["k"])
+    kept, before = {*other.walk(), *(op for op in kernel.walk() if "add" in op.name)}, str(other)
+    schedule = Schedule(kernel, named("x86-64-v3"))
+    schedule.reorder("j", "i")
+    schedule.split("i", 2)
+    schedule.split("j", 3, "mask")
+    assert kept < set(schedule.kernel.walk())
+    assert str(other) == before
+
+
+def test_indices_that_follow_from_the_variable_of_a_split_loop(kernel_of) -> None:
+    text = """
+        loop.kernel @next(%x: memref<9xf32>) -> (%y: memref<8xf32>) {
+          loop.for "i" %i to 8 {
+            %a = affine.apply affine_map<(d0) -> (d0 + 1)> (%i)
+            %v = loop.load %x (d0) -> (d0)(%a) : memref<9xf32>, f32
+            loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+          }
+        }
+    """
+    kernel = replay(kernel_of(text), "split(i, 4)")
+    assert "affine.apply" not in str(kernel)
+    assert "-> ((((d0 * 4) + d1) + 1))(%i0, %i1)" in str(kernel)
 
 
 def test_the_structure_of_a_kernel_is_without_names(kernels, kernel_of) -> None:
