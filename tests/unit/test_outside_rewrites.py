@@ -362,13 +362,13 @@ def test_integers_of_weights_are_known_behind_operators() -> None:
 @pytest.mark.parametrize(("axes", "blocked"), [([2, 3], True), ([1], False)])
 def test_operators_say_how_they_work_on_blocks_of_channels(axes: list[int], blocked: bool) -> None:
     b = sw.Builder("main")
-    x = b.input("x", (1, 64, 8, 7))
-    weights = np.random.default_rng(1).standard_normal((2, 64, 64, 1, 1)).astype(np.float32) / 8
+    x = b.input("x", (1, 64, 10, 9))
+    weights = np.random.default_rng(1).standard_normal((2, 64, 64, 3, 3)).astype(np.float32) / 24
     inner = b.apply(MirrorOp, b.conv(x, weights[0]), axes=i64_array(axes))
     b.output(b.conv(inner, weights[1]), name="y")
     (line,) = lines_of(b, "graph-alter-op-layout", MirrorOp)
     assert ("tensor<1x2x8x7x32xf32>" in line) == blocked
-    agrees(b, np.random.default_rng(1).standard_normal((1, 64, 8, 7)).astype(np.float32))
+    agrees(b, np.random.default_rng(1).standard_normal((1, 64, 10, 9)).astype(np.float32))
 
 
 @pytest.mark.parametrize("operator", [SteeperOp, UnstatedOp])
