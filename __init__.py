@@ -61,6 +61,7 @@ _PLACES = {
     "export": "api.exporting",
     "from_mlir": "frontends.mlir",
     "from_onnx": "api.imported",
+    "from_sklearn": "frontends.sklearn",
     "from_torch": "frontends.torch.importer",
     "kernel": "dialects.graph.nests.kernels",
     "load": "api.loading",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
     from .distributed.partitioning import partition
     from .frontends.builder import Builder
     from .frontends.mlir import from_mlir
+    from .frontends.sklearn import from_sklearn
     from .frontends.torch.importer import from_torch
     from .runtime.executable import Executable
     from .tuning.kernel_schedule import schedule
@@ -153,6 +155,7 @@ __all__ = [
     "export",
     "from_mlir",
     "from_onnx",
+    "from_sklearn",
     "from_torch",
     "kernel",
     "load",

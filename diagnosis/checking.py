@@ -191,7 +191,7 @@ class Checker(Observer):
         change = Change("asm", CODE_GENERATION, 0.0, 0, CODE_GENERATION)
         budget = self._budget(OF_MACHINE_CODE)
         for arrays, before in zip(self._inputs, self._traces, strict=True):
-            traces.append(Trace(results_of(exe(*arrays))))
+            traces.append(Trace(results_of(exe, arrays)))
             try:
                 self._limits.compare(change, before, traces[-1], arrays, budget)
             except MiscompilationError:
@@ -281,7 +281,7 @@ class Checker(Observer):
         kept = None if self._single is None else self._single.trace
         all_of = [CallTracer(trace, kept), *listeners]
         program = interpreted(module.op, lowered(module), all_of, remembered=known)
-        trace.results = results_of(program(*inputs))
+        trace.results = results_of(program, inputs)
         return trace
 
 

@@ -90,7 +90,7 @@ class FullSize(Observer):
             self._suspect = SingleCall(reference, None), arrays
             _align(reference, scheduled)
             found = called_alone(last, compilation.target, arrays, natives, reference)
-            found.results = results_of(exe(*arrays))
+            found.results = results_of(exe, arrays)
             try:
                 self._limits.compare(change, reference, found, list(arrays), *on_buffers)
             except MiscompilationError as error:

@@ -42,5 +42,5 @@ def called_alone(
     trace = Trace()
     code = natives_of(module, target) if natives is None else natives
     program = interpreted(module.op, lowered(module), [CallTracer(trace, known)], code)
-    trace.results = results_of(program(*inputs))
+    trace.results = results_of(program, inputs)
     return trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import func, llvm
@@ -14,9 +14,13 @@ from xdsl.ir import Operation
 
 from ..backends.reference.listeners import CallingOperations
 from ..backends.reference.memory import Pointer
+from ..core.boundary.labels import unlabelled
 from ..core.ir.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
+
+if TYPE_CHECKING:
+    from ..runtime.executable import Executable
 
 Key = int | tuple[str, int] | tuple[tuple[str, ...], int]
 """A value of a run: the number of a result; a function, or the nodes of an operator, and which of
@@ -153,6 +157,8 @@ def dense(value: Any) -> np.ndarray:
     return value if isinstance(value, np.ndarray) else np.asarray(getattr(value, "data", value))
 
 
-def results_of(results: Any) -> tuple[np.ndarray, ...]:
-    """The results of a call as a tuple."""
-    return results if isinstance(results, tuple) else (results,)
+def results_of(program: Executable, inputs: Sequence[Any]) -> tuple[np.ndarray, ...]:
+    """The results of a call as a tuple, with the numbers of strings."""
+    found = program(*inputs)
+    several = found if isinstance(found, tuple) else (found,)
+    return tuple(unlabelled(program.outputs, several))

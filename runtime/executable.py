@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.boundary import arguments
 from ..core.boundary.argument_order import graph_first, in_order
+from ..core.boundary.labels import labelled
 from ..core.boundary.nested_arguments import flattened
 from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
@@ -251,7 +252,7 @@ class Executable:
         if self._artefact is None:
             fact = "this program was not loaded from a file"
             raise CompileError(explain("verify", fact, hint="load(path).verify()"))
-        return verify(self._artefact, self)
+        return verify(self._artefact, self, self.outputs)
 
     def __copy__(self) -> Executable:
         """Another executable with the same program: what updates one does not change the other."""
@@ -375,6 +376,8 @@ class Executable:
                 arrays[number] = array
         # Return the object that the caller passed, not a view of it.
         answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
+        if out is None:
+            answers = labelled(signature.outputs, arrays)
         return answers[0] if len(answers) == 1 else tuple(answers)
 
     def call_named(self, /, *inputs: object, **named: object) -> dict[str, Any]:
@@ -433,10 +436,11 @@ def executable(
 
 def _loaded(program: Program, code: Boundary | None) -> Loaded:
     """A program with the frames of its calls; with a plan if compiled code calls it."""
-    if code is None:
-        return Loaded(program)
+    signature = program.interface.signature
+    if code is None or any(spec.labels for spec in signature.outputs):
+        return Loaded(program)  # Python makes strings of results.
     call, fail = Executable.__call__, Executable._fail_at
-    plan = plan_of(program.interface.signature, program.entry, call, fail)
+    plan = plan_of(signature, program.entry, call, fail)
     return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))
 
 

@@ -129,10 +129,11 @@ def _index_dtypes(entry: Mapping[str, Any]) -> IndexDtypes | None:
 def spec_from(entry: Mapping[str, Any]) -> ValueSpec:
     """The input or result of which the fields are these, as values of JSON."""
     shape = tuple(entry["shape"])
-    # Files of Stepwell 0.1 or older have no paths, and do not say what is of an example.
+    # Files of Stepwell 0.1 or older have no paths, and neither examples nor labels.
     keys = [tuple(key) if isinstance(key, list) else key for key in entry.get("path", ())]
+    labels = tuple(entry.get("labels", ()))
     named = entry["name"], shape, entry["dtype"], entry["format"], entry["nnz"]
-    return ValueSpec(*named, tuple(keys), entry.get("of_example", False))
+    return ValueSpec(*named, tuple(keys), entry.get("of_example", False), labels)
 
 
 def _callee(entry: Mapping[str, Any]) -> Callee:

@@ -27,6 +27,7 @@ from ..errors import InputError, explain
 from .argument_order import graph_first
 from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
 from .edge_index import csr_of_edges, is_edge_index
+from .labels import numbers_of
 from .nested_arguments import flattened
 from .specs import ValueSpec
 
@@ -174,6 +175,8 @@ def dense(spec: ValueSpec, value: object) -> np.ndarray:
     """
     if hasattr(value, "tocsr"):
         raise _wrong(spec, "a dense array is needed", "numpy.ndarray", type(value).__name__)
+    if spec.labels:
+        value = numbers_of(spec, value)
     array = _as_array(spec, value)
     want = dtype_named(spec.dtype)
     if array.dtype != want:

@@ -39,7 +39,8 @@ class ValueSpec:
     and "csr" for a sparse one with `nnz` stored entries. An input that is a part of an argument of
     the model, a dictionary or a sequence, has a `path`: the name of the argument, then keys, such
     as ``("edge_index_dict", ("paper", "cites", "paper"))``. `of_example` is True where the sizes
-    are those of an example that the model was exported with.
+    are those of an example that the model was exported with. Where there are `labels`, callers see
+    strings, whose numbers in the table are the elements of the program.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ValueSpec:
     nnz: int | str | None = None
     path: tuple[Key, ...] = field(default=(), repr=False)
     of_example: bool = field(default=False, repr=False)
+    labels: tuple[str, ...] = field(default=(), repr=False)
 
     def __str__(self) -> str:
         shape = "x".join(str(d) for d in self.shape)

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from ..boundary.labels import labelled
 from ..boundary.specs import ValueSpec
 from ..display import displayed
 from ..errors import CompileError, StepwellError, explain, first_line
@@ -242,6 +243,7 @@ class Module:
 
         results = backend("reference")(self, inputs)
         assert isinstance(results, tuple)
+        results = tuple(labelled(self.outputs, results))
         return results[0] if len(results) == 1 else results
 
 

@@ -28,8 +28,9 @@ from ..errors import CompileError, explain
 NAME, DIMS, NNZ, PATH = "graph.name", "graph.dims", "graph.nnz", "graph.path"
 """Attributes of arguments and results: the public name, the names of the dimensions, the number of
 stored entries, and the place in an argument of the model that is a dictionary or a sequence."""
-EXAMPLE = "graph.example"
-"""Attribute of an argument whose sizes are those of an example."""
+EXAMPLE, LABELS = "graph.example", "graph.labels"
+"""Attributes of an argument whose sizes are those of an example, and of arguments and results that
+are numbers of strings: the strings."""
 SIGNATURE, ARGUMENTS, RESULTS = "graph.signature", "graph.arguments", "graph.results"
 """Attributes of a function on buffers: its type as one of tensors, and their attributes."""
 
@@ -164,6 +165,8 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
         (symbols[i] if i < len(symbols) and symbols[i] else "?") if d == DYNAMIC_INDEX else d
         for i, d in enumerate(kind.get_shape())
     )
+    labels = attrs.get(LABELS)
+    labels = labels.data if isinstance(labels, ArrayAttr) else ()
     sparse = not isinstance(kind.encoding, NoneAttr)
     return ValueSpec(
         label,
@@ -173,6 +176,7 @@ def _spec(kind: Attribute, attrs: Mapping[str, Attribute], default_name: str) ->
         _entries(attrs.get(NNZ)) if sparse else None,
         tuple(_keys(attrs.get(PATH))),
         EXAMPLE in attrs,
+        tuple(text.data for text in labels if isinstance(text, StringAttr)),
     )
 
 
@@ -222,7 +226,10 @@ def _state(function: func.FuncOp, stated: Sequence[Mapping[str, Attribute]]) -> 
 
 
 def argument_attrs(
-    name: str, dims: Sequence[int | str], nnz: int | str | None = None
+    name: str,
+    dims: Sequence[int | str],
+    nnz: int | str | None = None,
+    labels: Sequence[str] = (),
 ) -> DictionaryAttr:
     """The attributes of an argument of the public function.
 
@@ -230,6 +237,7 @@ def argument_attrs(
         name: its name for callers.
         dims: its dimensions; a str names a symbolic one.
         nnz: for a sparse argument, its number of stored entries or the symbol for it.
+        labels: the strings whose numbers it holds.
     """
     from xdsl.dialects.builtin import i64
 
@@ -238,4 +246,6 @@ def argument_attrs(
         data[DIMS] = ArrayAttr([StringAttr(d if isinstance(d, str) else "") for d in dims])
     if nnz is not None:
         data[NNZ] = IntegerAttr(nnz, i64) if isinstance(nnz, int) else StringAttr(nnz)
+    if labels:
+        data[LABELS] = ArrayAttr(list(map(StringAttr, labels)))
     return DictionaryAttr(data)

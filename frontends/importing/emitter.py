@@ -34,14 +34,22 @@ class Emitter:
         body: the block of the public function.
         weights: the store for initialisers.
         taken: the symbols of the inputs.
+        texts: the strings of the model, and their numbers.
     """
 
-    def __init__(self, body: Block, weights: WeightStore, taken: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        body: Block,
+        weights: WeightStore,
+        taken: Collection[str] = (),
+        texts: dict[str, int] | None = None,
+    ) -> None:
         self.body = body
         self.weights = weights
         self.holders: dict[Dim, tuple[Value, int]] = {}
         self.multiples = Multiples()
         """The divisors that the operators so far demand of sizes."""
+        self.texts = {} if texts is None else texts
         self._fresh_symbols = 0
         self._stored: dict[int, tuple[str, np.ndarray]] = {}
         self._first: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,12 @@ class ModelNode(OpBuilder[Value]):
                 raise self.unsupported("a symbolic dimension in the result is too complex")
             contents = numbers
         return Value("", dtype or contents.dtype, static_shape(contents), contents)
+
+    def known_texts(self, texts: Sequence[str]) -> Value:
+        """A vector of strings: their numbers in the table of the model."""
+        table = self._emitter.texts
+        numbers = np.array([table.setdefault(text, len(table)) for text in texts], np.int64)
+        return replace(self.known(numbers), is_text=True)
 
     def number(self, size: Dim) -> Value:
         """A size as data, an i64 without dimensions."""

@@ -24,6 +24,7 @@ def module_of(
     outputs: Sequence[tuple[str, Value]],
     multiples: Multiples,
     entries: Mapping[str, str] = {},
+    labels: Mapping[str, Sequence[str]] = {},
 ) -> Module:
     """The module with `body` as its program, which ends with the outputs.
 
@@ -35,6 +36,7 @@ def module_of(
         multiples: what the operators demand of sizes that they divide. It outlives them: a pass
             may remove an operator, and still a call with other sizes is an error.
         entries: the names of the numbers of stored entries of sparse inputs, by their names.
+        labels: the strings whose numbers inputs and outputs hold, by their names.
     """
     results = [value.ssa for _, value in outputs if value.ssa is not None]
     body.add_op(func.ReturnOp(*results))
@@ -43,9 +45,13 @@ def module_of(
         ([a.type for a in body.args], [r.type for r in results]),
         Region(body),
         arg_attrs=ArrayAttr(
-            argument_attrs(name, _names(shape), entries.get(name)) for name, shape in inputs
+            argument_attrs(name, _names(shape), entries.get(name), labels.get(name, ()))
+            for name, shape in inputs
         ),
-        res_attrs=ArrayAttr(argument_attrs(name, _names(v.shape)) for name, v in outputs),
+        res_attrs=ArrayAttr(
+            argument_attrs(name, _names(v.shape), labels=labels.get(name, ()) if v.is_text else ())
+            for name, v in outputs
+        ),
     )
     names = {name for _, shape in inputs for name in _names(shape)}
     if pairs := [pair for pair in multiples.pairs if names.issuperset(pair[0].symbols)]:

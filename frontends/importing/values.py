@@ -34,6 +34,7 @@ class Value:
         ssa: its value in the IR, set at its first use.
         parts: the vectors that it is a concatenation of, if contents are known of some of them.
         items: the tensors of a sequence, which is no value of the IR; None for a tensor.
+        is_text: whether it holds numbers of strings in the table of the model.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Value:
     ssa: SSAValue | None = None
     parts: Sequence[Value] = ()
     items: Sequence[Value] | None = None
+    is_text: bool = False
 
     @property
     def rank(self) -> int:

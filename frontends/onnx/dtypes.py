@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, TypeProto
 from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.dialects.builtin import FixedBitwidthType
 
@@ -35,6 +35,16 @@ LOW_BITS: dict[np.dtype, int] = {
     for dtype in map(_NUMPY.__getitem__, _LOW_BIT_TYPES)
 }
 """The number of bits of each low-bit dtype, of which NumPy has bytes."""
+
+
+def is_text(kind: TypeProto) -> bool:
+    """Whether a type is one of tensors of strings."""
+    return kind.tensor_type.elem_type == TensorProto.STRING
+
+
+def number_of_texts(number: int) -> int:
+    """The element type of a tensor in the program, where strings are their numbers in a table."""
+    return TensorProto.INT64 if number == TensorProto.STRING else number
 
 
 def numpy_dtype(number: int) -> np.dtype:

@@ -13,6 +13,7 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
+    TensorProto,
     ValueInfoProto,
 )
 from xdsl.dialects.builtin import TensorType
@@ -34,7 +35,7 @@ from ..importing.emitter import Emitter, hint
 from ..importing.program import module_of
 from ..importing.values import Value, static_shape
 from .diagnostics import broken
-from .dtypes import numpy_dtype
+from .dtypes import is_text, number_of_texts, numpy_dtype
 from .files import ExternalData
 from .functions import definition, functions_of, with_defaults
 from .loading import default_domain, load, opsets
@@ -46,7 +47,8 @@ from .schemas import schema_of
 from .scopes import NameScope, attributes_of
 from .sequences import Tensors, element_of, joined, results_of
 from .signature import OnnxInput, Shapes, declared_sizes, read_inputs
-from .tensors import array_of, check_together
+from .tensors import array_of, check_together, numbers_of_texts
+from .texts import with_texts
 
 _MOST_NODES = 200_000  # after the functions of the model are expanded
 _DEEPEST_CALL = 64
@@ -79,6 +81,8 @@ class _Importer:
         self.functions = functions_of(model)
         self.nodes_left = _MOST_NODES
         self.decisions: list[Decision] = []
+        self.texts: dict[str, int] = {}
+        """The strings of the model, and their numbers."""
 
     def run(self, shapes: Shapes | None) -> Module:
         graph = self.model.graph
@@ -97,10 +101,17 @@ class _Importer:
         self._arguments(graph, inputs, tensors, scope)
         self._convert_all(ordered(graph.node, scope.values), scope)
         outputs = self._outputs(graph, scope)
+        for spec in inputs if not self.texts else ():
+            if spec.is_text:
+                error = UnsupportedNodeError("strings that the model compares with none")
+                self._problem(f'input "{spec.name}"', error)
         if self.problems:
             raise unsupported("onnx", self.problems)
         given = [(i.name, i.shape) for i in inputs]
-        module = module_of(self.body, self.weights, given, outputs, self.emitter.multiples)
+        texts = tuple(self.texts)
+        labels = {i.name: texts for i in inputs if i.is_text} | {name: texts for name, _ in outputs}
+        multiples = self.emitter.multiples
+        module = module_of(self.body, self.weights, given, outputs, multiples, labels=labels)
         module.decisions = tuple(self.decisions)
         return module
 
@@ -113,6 +124,11 @@ class _Importer:
                 raise broken("an initialiser has no name")
             if tensor.name in scope.values:
                 raise broken(f'value "{tensor.name}" is defined twice', origin="initialisers")
+            if tensor.data_type == TensorProto.STRING:
+                array = numbers_of_texts(tensor, self.texts, f'onnx: initialiser "{tensor.name}"')
+                facts = array.dtype, static_shape(array), array
+                scope.values[tensor.name] = Value(tensor.name, *facts, stored=True, is_text=True)
+                continue
             try:
                 array = array_of(tensor, self.data, f'onnx: initialiser "{tensor.name}"')
             except UnsupportedNodeError as error:
@@ -141,12 +157,13 @@ class _Importer:
                 self._problem(f'input "{spec.name}"', error)
         self.body = Block(arg_types=[kind for _, kind in usable])
         taken = {name for spec, _ in usable for dim in spec.shape for name in dim.symbols}
-        self.emitter = Emitter(self.body, self.weights, taken)
+        self.emitter = Emitter(self.body, self.weights, taken, self.texts)
         made: dict[str, Value] = {}
         for (spec, _), argument in zip(usable, self.body.args, strict=True):
             argument.location = named(spec.name)
             hint(argument, spec.name)
-            value = made[spec.name] = Value(spec.name, spec.dtype, spec.shape, ssa=argument)
+            value = Value(spec.name, spec.dtype, spec.shape, ssa=argument, is_text=spec.is_text)
+            made[spec.name] = value
             self.emitter.hold(value)
         scope.values |= {name: value for name, value in made.items() if name in scope.values}
         scope.values |= {name: joined(own, made) for name, own in tensors.of.items()}
@@ -211,7 +228,7 @@ class _Importer:
         facts = self.emitter, self.data, convert, scope.declared
         node = Node(proto, name, opset, inputs, attributes, *facts)
         try:
-            return converted(node, domain, blocked=blocked)
+            return with_texts(node, converted(node, domain, blocked=blocked))
         except UnsupportedNodeError as error:
             has_conversion = converter(domain, proto.op_type, opset) is not None
             if has_conversion and not isinstance(error, LeftToDefinitionError):
@@ -338,7 +355,10 @@ class _Importer:
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:
     """Compare the element type of an output with the declared one, if any."""
-    declared = element_of(info.type).tensor_type.elem_type
+    kind = element_of(info.type)
+    declared = number_of_texts(kind.tensor_type.elem_type)
+    if is_text(kind) != value.is_text and kind.tensor_type.elem_type:
+        raise UnsupportedNodeError("strings that are made in the model", "labels and their moves")
     if declared and numpy_dtype(declared) != value.dtype:
         raise broken(
             f'output "{info.name}" has another element type',

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..importing.elementwise import cast
 from ..importing.reductions import reduced
 from ..importing.values import Value
 from .nodes import Node
@@ -60,6 +61,18 @@ def _probit(node: Node, scores: Value) -> Value:
     return node.where(node.less(x, 0.0), node.neg(found), found)
 
 
+def labels_of(node: Node, labels: Sequence[int] | Sequence[str]) -> Value:
+    """Labels, which are all integers or all strings, as a vector.
+
+    Raises:
+        ImportModelError: if there are none.
+    """
+    if not labels:
+        raise node.broken("there are no labels", "classlabels", "none")
+    texts = [label for label in labels if isinstance(label, str)]
+    return node.known_texts(texts) if texts else node.known(np.array(labels, np.int64))
+
+
 def classified(
     node: Node,
     scores: Value,
@@ -70,19 +83,16 @@ def classified(
     """The label of each row, and the scores after a transform.
 
     The label is that of the largest score; of two, the second one where `is_second` holds.
-    Labels that are strings are not supported where they are used.
     """
     label = None
     if node.wants(0):
-        if not labels or isinstance(labels[0], str):
-            raise node.unsupported("labels that are strings", "labels that are integers")
-        names = node.known(np.array(labels, np.int64))
+        names = labels_of(node, labels)
         if is_second is None:
             options = {"kind": "max", "axis": 1, "keepdims": False}
             place = node.arg_reduce(scores, **options)
             label = node.gather(names, place, axis=0)
         else:
-            first, second = (node.known(np.array(name, np.int64)) for name in labels)
-            column = node.where(is_second, second, first)
+            column = node.gather(names, cast(node, is_second, np.dtype(np.int64)), axis=0)
             label = node.reshape(column, shape=[-1])
+        label.is_text = names.is_text
     return [label, transformed(node, scores, kind) if node.wants(1) else None]

@@ -14,7 +14,7 @@ from ...core.boundary.arrays import is_integer
 from ..importing.diagnostics import Problem, UnsupportedNodeError
 from ..importing.sizes import check_shape
 from .diagnostics import broken
-from .dtypes import numpy_dtype
+from .dtypes import is_text, number_of_texts, numpy_dtype
 from .sequences import Tensors, tensors_of
 
 Size = int | str | None
@@ -29,11 +29,15 @@ unlike two of the same name."""
 
 @dataclass(frozen=True)
 class OnnxInput:
-    """A run-time input: its name for callers, its element type and its shape."""
+    """A run-time input: its name for callers, its element type and its shape.
+
+    Of strings, `is_text`, the elements are numbers in the table of the model.
+    """
 
     name: str
     dtype: np.dtype
     shape: Shape
+    is_text: bool = False
 
 
 def read_inputs(
@@ -56,6 +60,7 @@ def read_inputs(
     tensors.problems += problems
     declared = {name: _given(name, dims, tensors.shapes) for name, (_, dims) in sizes.items()}
     bound = _bindings(sizes, declared)
+    texts = {info.name for info in tensors.infos if is_text(info.type)}
     inputs: list[OnnxInput] = []
     for name, (dtype, dims) in sizes.items():
         resolved = [
@@ -64,7 +69,7 @@ def read_inputs(
         ]
         numbers = [d.value if d.is_static else 1 for d in resolved]
         check_shape(numbers, dtype.itemsize, f'onnx: input "{name}"')
-        inputs.append(OnnxInput(name, dtype, tuple(resolved)))
+        inputs.append(OnnxInput(name, dtype, tuple(resolved), name in texts))
     return inputs, tensors
 
 
@@ -103,7 +108,7 @@ def _declared(
             if kind != "tensor_type":
                 noun = kind.removesuffix("_type").replace("_", " ")
                 raise UnsupportedNodeError(f"{noun} inputs are not supported", "tensor inputs")
-            dtype = numpy_dtype(info.type.tensor_type.elem_type)
+            dtype = numpy_dtype(number_of_texts(info.type.tensor_type.elem_type))
         except UnsupportedNodeError as error:
             problems.append(Problem(f'input "{info.name}"', None, error.reason, error.closest))
             continue

@@ -51,6 +51,21 @@ def array_of(tensor: TensorProto, data: ExternalData, subject: str) -> np.ndarra
     return _from_field(tensor, shape, dtype, subject)
 
 
+def numbers_of_texts(tensor: TensorProto, table: dict[str, int], subject: str) -> np.ndarray:
+    """The numbers of the strings of a tensor in a table, to which new ones are added.
+
+    Raises:
+        ImportModelError: if the strings do not fill the dimensions.
+    """
+    shape, texts = tuple(tensor.dims), tensor.string_data
+    check_shape(shape, 8, subject)
+    if len(texts) != math.prod(shape):
+        fact = f"data does not fill shape {shown(shape) or '()'} of strings"
+        raise broken(fact, subject=subject, expected=math.prod(shape), got=len(texts))
+    numbers = [table.setdefault(t.decode(errors="replace"), len(table)) for t in texts]
+    return np.array(numbers, np.int64).reshape(shape)
+
+
 def _check_length(length: int, shape: tuple[int, ...], dtype: np.dtype, subject: str) -> None:
     expected = _byte_count(shape, dtype)
     if length != expected:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...core.boundary.labels import unlabelled
+from ...core.boundary.specs import ValueSpec
 from ...core.distances import distance
 from ...core.dtype_names import is_real
 from ...core.errors import MiscompilationError, explain
@@ -39,8 +41,10 @@ class Verification:
         return f"{size}, and {give} results within {self.ulp:.3g} ulp"
 
 
-def verify(artefact: Artefact, run: Callable[..., Any]) -> Verification:
-    """Check an artefact, and a program that was loaded from it.
+def verify(
+    artefact: Artefact, run: Callable[..., Any], outputs: Sequence[ValueSpec]
+) -> Verification:
+    """Check an artefact, and a program that was loaded from it, with its outputs.
 
     Raises:
         ImportModelError: if a part is damaged.
@@ -52,6 +56,7 @@ def verify(artefact: Artefact, run: Callable[..., Any]) -> Verification:
     for number, (inputs, expected) in enumerate(examples):
         results = run(*inputs)
         results = results if isinstance(results, tuple) else (results,)
+        results = unlabelled(outputs, results)
         for result, stored in zip(results, expected, strict=True):
             worst = max(worst, _checked(number, np.asarray(result), stored))
     return Verification(size, len(examples), worst)

@@ -17,6 +17,7 @@ from ...backends.llvm.images import Image
 from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
 from ...backends.reference.samples import small_inputs
 from ...core.boundary.functions import place_of
+from ...core.boundary.labels import unlabelled
 from ...core.errors import CompileError, InputError, StepwellError, TargetError, explain
 from ...core.ir.weights import WeightStore
 from ...core.pipelines.decisions import Decision
@@ -236,6 +237,7 @@ def _examples(writer: ArtefactWriter, program: Generated, run: Callable[..., Any
             continue
         results = run(*inputs)
         results = results if isinstance(results, tuple) else (results,)
+        results = unlabelled(signature.outputs, results)
         found.append(
             {
                 "inputs": [[writer.add_array("examples/input", p) for p in a] for a in arrays],

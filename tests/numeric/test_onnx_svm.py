@@ -110,8 +110,44 @@ def test_chances_of_two_classes() -> None:
     np.testing.assert_array_equal(label, np.where(scores[:, 1] > 0, 7, 8))
 
 
+def coupled(r: np.ndarray) -> np.ndarray:
+    """The chances of classes, of those of pairs: LIBSVM's `multiclass_probability`."""
+    k = len(r)
+    q = np.diag((r.T**2).sum(1)) - r * r.T
+    p = np.full(k, 1 / k)
+    for _ in range(max(100, k)):
+        each = q @ p
+        total = p @ each
+        if np.abs(each - total).max() < 0.005 / k:
+            break
+        for t in range(k):
+            change = (total - each[t]) / q[t, t]
+            p[t] += change
+            total = (total + change * (change * q[t, t] + 2 * each[t])) / (1 + change) ** 2
+            each = (each + change * q[t]) / (1 + change)
+            p /= 1 + change
+    return p
+
+
+def test_chances_of_three_classes() -> None:
+    slopes, shifts, options = [-1.3, -0.7, -2.0], [0.2, -0.1, 0.4], classifier(3)
+    scores = sw.from_onnx(model("SVMClassifier", ["l", "y"], **options)).run_reference(X)[1]
+    module = sw.from_onnx(
+        model("SVMClassifier", ["l", "y"], prob_a=slopes, prob_b=shifts, **options)
+    )
+    first = np.clip(1 / (1 + np.exp(scores * slopes + shifts)), 1e-7, 1 - 1e-7)
+    table = np.zeros((len(X), 3, 3))
+    for number, (i, j) in enumerate(((0, 1), (0, 2), (1, 2))):
+        table[:, i, j], table[:, j, i] = first[:, number], 1 - first[:, number]
+    for run in (module.run_reference, sw.compile(module, threads=1)):
+        chances = run(X)[1]
+        np.testing.assert_allclose(chances, [coupled(r) for r in table], rtol=1e-4)
+        np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-5)
+        assert run(X[:0])[1].shape == (0, 3)
+
+
 WRONG: dict[str, dict[str, Any]] = {
-    "chances of more than two classes": {"prob_a": [1.0] * 3, "prob_b": [0.0] * 3},
+    "prob_a and prob_b do not fit, expected 3, got 1 and 3": {"prob_a": [1.0], "prob_b": [0.0] * 3},
     "vectors_per_class does not fit the labels, expected 3, got 2": {"vectors_per_class": [1, 2]},
     "coefficients do not fit the vectors, expected 12, got 3": {"coefficients": [1.0] * 3},
     "support_vectors do not fit, expected a multiple of 6": {"support_vectors": [1.0] * 23},

@@ -354,7 +354,7 @@ def tensor(dims: list[int], raw: bytes = b"", kind: int = TensorProto.FLOAT) -> 
         (tensor([2**30]), "data does not fill shape"),
         (make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0]), ""),
         (tensor([1], b"\0", 77), "element type 77 is not an IR element type"),
-        (tensor([1], b"\0", TensorProto.STRING), "string is not an IR element type"),
+        (tensor([1], b"\0", TensorProto.STRING), "data does not fill shape 1 of strings"),
     ],
 )
 def test_initialiser(weight: TensorProto, text: str) -> None:

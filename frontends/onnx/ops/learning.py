@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -119,12 +120,12 @@ def zip_map(node: Node) -> Value:
 
 @converts("LabelEncoder", since=2, domain=_ML)
 def label_encoder(node: Node) -> Value:
-    x, keys, values = node.input(0), _labels(node, "keys"), _labels(node, "values")
-    default = _default(node, values.dtype)
+    x, found, named = node.input(0), _labels(node, "keys"), _labels(node, "values")
+    keys, values = _contents(found), _contents(named)
+    default = _default(node, named)
     if len(keys) != len(values) or not len(keys):
         raise node.broken("keys and values do not fit", "as many values as keys", len(values))
-    if keys.dtype.kind != x.dtype.kind:
-        raise node.broken("keys have another type than the operand", x.dtype.name, keys.dtype.name)
+    _check_operand(node, found, "keys")
     # Of equal keys the last one counts; a NaN comes last.
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order].astype(x.dtype), values[order]
@@ -134,7 +135,7 @@ def label_encoder(node: Node) -> Value:
     is_key = node.equal(key, x)
     if np.isnan(keys[-1]):
         is_key = node.logical_or(is_key, is_nan(node, x))
-    return node.where(is_key, value, node.known(default))
+    return replace(node.where(is_key, value, node.known(default)), is_text=named.is_text)
 
 
 @converts("OneHotEncoder", since=1, domain=_ML)
@@ -143,7 +144,9 @@ def one_hot_encoder(node: Node) -> Value:
     x, categories = node.input(0), _labels(node, "cats")
     if x.dtype.kind == "f":
         x = cast(node, x, categories.dtype)
-    is_category = node.equal(unsqueezed(node, x, [x.rank]), node.known(categories.astype(x.dtype)))
+    else:
+        _check_operand(node, categories, "cats")
+    is_category = node.equal(unsqueezed(node, x, [x.rank]), cast(node, categories, x.dtype))
     found = cast(node, is_category, _F32)
     if node.attr_int("zeros", 1):
         return found
@@ -153,24 +156,41 @@ def one_hot_encoder(node: Node) -> Value:
     return node.check(found, fits, [], "an element is none of the categories")
 
 
-def _labels(node: Node, name: str) -> np.ndarray:
+def _labels(node: Node, name: str) -> Value:
+    """The numbers or strings of an attribute, as a vector."""
+    if texts := node.attr_strings(f"{name}_strings"):
+        return node.known_texts(texts)
     found = node.attr_tensor(f"{name}_tensor")
     if found is None and (ints := node.attr_ints(f"{name}_int64s")):
         found = np.array(ints, np.int64)
     if found is None and (floats := node.attr_floats(f"{name}_floats")):
         found = np.array(floats, np.float32)
     if found is None or found.dtype.kind not in "iuf":
-        raise node.unsupported(f"{name} that are strings", "numbers")
-    return found.ravel()
+        raise node.broken(f"there are no {name}", "numbers or strings", "none")
+    return node.known(found.ravel())
 
 
-def _default(node: Node, dtype: np.dtype) -> np.ndarray:
-    found = node.attr_tensor("default_tensor")
+def _contents(value: Value) -> np.ndarray:
+    assert value.contents is not None
+    return value.contents
+
+
+def _check_operand(node: Node, labels: Value, name: str) -> None:
+    """Refuse an operand of another type than the labels that it is compared with."""
+    x = node.input(0)
+    expected, got = ("string" if value.is_text else value.dtype.name for value in (x, labels))
+    if labels.dtype.kind != x.dtype.kind or labels.is_text != x.is_text:
+        raise node.broken(f"{name} have another type than the operand", expected, got)
+
+
+def _default(node: Node, values: Value) -> np.ndarray:
+    found, text = node.attr_tensor("default_tensor"), node.attr_string("default_string", "_Unused")
     integer, number = node.attr_int("default_int64", -1), node.attr_float("default_float", -0.0)
-    node.ignore("default_string")
+    if values.is_text:
+        return _contents(node.known_texts([text])).reshape(())
     if found is not None:
-        return found.reshape(()).astype(dtype)
-    return np.array(number if dtype.kind == "f" else integer, dtype)
+        return found.reshape(()).astype(values.dtype)
+    return np.array(number if values.dtype.kind == "f" else integer, values.dtype)
 
 
 @converts("LinearRegressor", since=1, domain=_ML)

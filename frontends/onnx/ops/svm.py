@@ -10,6 +10,7 @@ import numpy as np
 from ....core.algebra.dims import Dim
 from ...importing.elementwise import cast
 from ...importing.reductions import reduced
+from ...importing.regions import iterated
 from ...importing.selection import apart
 from ...importing.shapes import matrix_product, unsqueezed
 from ...importing.values import Value
@@ -18,7 +19,7 @@ from ..nodes import Node
 from ..registry import converts
 
 _ML = "ai.onnx.ml"
-_F32 = np.dtype(np.float32)
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
 
 
@@ -65,7 +66,7 @@ def _of_pairs(
     products = _products(node, _vectors(node, sum(counts)), _kernel(node))
     pairs = list(itertools.combinations(range(len(labels)), 2))
     scores = _pair_scores(node, products, counts, pairs)
-    chances = _chances(node, scores, len(pairs))
+    chances = _chances(node, scores, pairs)
     # The number of votes for each class.
     classes = len(labels)
     parts = apart(node, scores, 1, [1] * len(pairs))
@@ -102,16 +103,66 @@ def _pair_scores(
 
 
 # J. C. Platt, Probabilistic outputs for support vector machines, 1999
-def _chances(node: Node, scores: Value, pairs: int) -> Value | None:
-    """The chances of two classes, if the model has them."""
-    slopes, shifts = node.attr_floats("prob_a") or [], node.attr_floats("prob_b") or []
+def _chances(node: Node, scores: Value, pairs: Sequence[tuple[int, int]]) -> Value | None:
+    """The chances of the classes, if the model has them."""
+    slopes, shifts = (node.attr_floats(name) or [] for name in ("prob_a", "prob_b"))
     if not slopes:
         return None
-    if pairs > 1:
-        raise node.unsupported("chances of more than two classes", "scores without prob_a")
-    first = node.sigmoid(node.neg(node.add(node.mul(scores, slopes[0]), shifts[0])))
+    if len(slopes) != len(pairs) or len(shifts) != len(pairs):
+        got = f"{len(slopes)} and {len(shifts)}"
+        raise node.broken("prob_a and prob_b do not fit", len(pairs), got)
+    slope, shift = (node.known(np.array(row).astype(scores.dtype)) for row in (slopes, shifts))
+    first = node.sigmoid(node.neg(node.add(node.mul(scores, slope), shift)))
     first = node.min(node.max(first, 1e-7), 1 - 1e-7)
-    return node.concat([first, node.sub(1.0, first)], axis=1)
+    both = node.concat([first, node.sub(1.0, first)], axis=1)
+    return both if len(pairs) == 1 else _coupled(node, cast(node, both, _F64), pairs)
+
+
+# T.-F. Wu, C.-J. Lin and R. C. Weng, Probability estimates for multi-class classification by
+# pairwise coupling, 2004: their second method, in at most 100 rounds as in LIBSVM
+def _coupled(node: Node, chances: Value, pairs: Sequence[tuple[int, int]]) -> Value:
+    """The chances of classes from those of the first and of the second one of each pair.
+
+    p minimises p Q p, where Q[t][t] is the sum of r[j][t]^2, and Q[t][j] is -r[j][t] r[t][j].
+    """
+    classes = pairs[-1][1] + 1
+    places = np.full((classes, classes), 2 * len(pairs))
+    for number, (first, second) in enumerate(pairs):
+        places[first, second], places[second, first] = number, len(pairs) + number
+    zero = node.mul(apart(node, chances, 1, [1, 2 * len(pairs) - 1])[0], 0.0)
+    of_pairs = node.concat([chances, zero], axis=1)
+    ours, theirs = (
+        node.gather(of_pairs, node.known(table), axis=1) for table in (places, places.T)
+    )
+    squares = reduced(node, node.mul(theirs, theirs), [2], True, "sum")
+    matrix = node.sub(node.mul(squares, node.known(np.eye(classes))), node.mul(ours, theirs))
+    rows = [node.gather(matrix, node.known(np.array(t)), axis=1) for t in range(classes)]
+    evenly = node.add(zero, node.known(np.full(classes, 1 / classes)))
+
+    def products(p: Value) -> tuple[Value, Value, Value]:
+        """Q p, p Q p, and whether a row is done."""
+        each = reduced(node, node.mul(matrix, unsqueezed(node, p, [1])), [2], False, "sum")
+        total = reduced(node, node.mul(each, p), [1], True, "sum")
+        error = reduced(node, node.abs(node.sub(each, total)), [1], True, "max")
+        return each, total, node.less(error, 0.005 / classes)
+
+    def step(values: Sequence[Value]) -> list[Value]:
+        p = values[1]
+        each, total, is_done = products(p)
+        for t, row in enumerate(rows):
+            own, product = (apart(node, v, 1, [t, 1, classes - t - 1])[1] for v in (row, each))
+            change = node.where(is_done, 0.0, node.div(node.sub(total, product), own))
+            scale = node.add(change, 1.0)
+            more = node.mul(change, node.add(node.mul(change, own), node.mul(product, 2.0)))
+            total = node.div(node.add(total, more), node.mul(scale, scale))
+            each = node.div(node.add(each, node.mul(change, row)), scale)
+            unit = node.known(np.eye(classes)[t])
+            p = node.div(node.add(p, node.mul(change, unit)), scale)
+        left = cast(node, node.logical_not(products(p)[2]), _F64)
+        return [node.less(0.0, reduced(node, left, [0, 1], False, "sum")), p]
+
+    rounds = max(100, classes)
+    return iterated(node, step, [evenly], None, None, Dim.of(rounds))[0]
 
 
 def _features(node: Node) -> Value:
