@@ -15,8 +15,8 @@ from .markdown import code, page, table
 
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Models": (
-        *("from_onnx", "from_torch", "from_mlir", "Builder", "Module", "bind_params"),
-        *("TensorSpec", "SparseSpec", "ValueSpec", "WeightStore"),
+        *("from_onnx", "from_torch", "from_sklearn", "from_mlir", "Builder", "Module"),
+        *("bind_params", "TensorSpec", "SparseSpec", "ValueSpec", "WeightStore"),
     ),
     "Programs": ("compile", "Executable", "export", "load", "Target", "progress"),
     "Passes and schedules": (
