@@ -48,8 +48,8 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
     # Without blocks lanes run along the last dimension, where strides leave gaps; along all places
     # where windows are single elements.
     places, strides = sizes_of(conv.result)[2:], ints(conv.strides)
-    alone = all(n == 1 for n in (*conv.window, *strides)) and DYNAMIC_INDEX not in places
-    width = math.prod(places) if alone else places[-1]
+    single = all(n == 1 for n in (*conv.window, *strides)) and DYNAMIC_INDEX not in places
+    width = math.prod(places) if single else places[-1]
     plain, blocked = _ALONE, blocking.vectors(block) / (2 * _BLOCKED * block)
     if strides[-1] == 1:
         width = _EXTENT + 1 if width == DYNAMIC_INDEX else width

@@ -74,8 +74,9 @@ class Blocking:
         return block >= _FILLED * self.vectors(block) * self.lanes
 
     def keeps_groups(self, conv: graph.ConvOp) -> bool:
-        """Whether blocks of the channels of a convolution are parts of its groups."""
-        return all(part % self.block(n) == 0 for n, part in _groups(conv).items() if n > 0)
+        """Whether blocks of the channels of a convolution fill vectors, and cut no groups."""
+        blocks = ((self.block(n), part) for n, part in _groups(conv).items() if n > 0)
+        return all(part % block == 0 and self._fills_vectors(block) for block, part in blocks)
 
     def same_block(self, channels: Sequence[int]) -> bool:
         """Whether values with these numbers of channels have the block size of their concatenation.

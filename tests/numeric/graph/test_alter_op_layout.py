@@ -208,6 +208,15 @@ def test_kept(name: str, assert_same: Callable[..., sw.Module]) -> None:
     assert count(after, "blocked_conv") == count(after, "transpose") == 0
 
 
+# 53 channels have blocks of 1, which are parts of any groups.
+def test_groups_of_one_channel_stay_beside_others(assert_same: Callable[..., sw.Module]) -> None:
+    module = program(
+        lambda b, x: conv(b, b.conv(x, floats(53, 1, 3, 3), groups=53), 32), channels=53
+    )
+    after = assert_same(module, PASSES, floats(2, 53, 17, 17), tolerance=1e-5)
+    assert (count(after, "conv"), count(after, "blocked_conv")) == (1, 1)
+
+
 COMPILED = [
     (name, target)
     for name in (
