@@ -19,7 +19,8 @@ FEWEST_MULTIPLIED, FEWEST_STREAMED = 4, 8
 """Fewer rows take as long as this many: loading the panels takes that long, and longer where they
 take more than half of the second-level cache, which has others in it as well."""
 REGION_WORK = 250_000
-"""The fewest multiplications of a loop that is parallelised, inside of others."""
+"""The fewest multiplications of a loop that is parallelised inside of others, which begin it anew:
+an image of few blocks."""
 TILE_WORK = 100_000
 """The fewest multiplications of a thread's tile if rows are parallelised."""
 STREAMS = 32
@@ -97,9 +98,8 @@ def _loop_to_parallelise(schedule: Schedule, nest: Sequence[str], work: int) -> 
     whole = estimated(sizes[:-1]) * work
     for position, size in enumerate(sizes):
         inside = estimated(sizes[position:-1]) * work
-        if size is None or size < PANELS or whole < PARALLEL_WORK:
-            continue
-        if inside >= REGION_WORK:
+        enough = whole >= PARALLEL_WORK and inside >= REGION_WORK
+        if size is not None and size >= PANELS and enough:
             return nest[position]
     # A symbolic batch may be 1, and then the rows of its image are all that there is.
     inner = range(1, len(nest) - 1)
