@@ -378,17 +378,20 @@ def test_steps_leave_what_does_not_change(kernel_of) -> None:
 
 def test_indices_that_follow_from_the_variable_of_a_split_loop(kernel_of) -> None:
     text = """
-        loop.kernel @next(%x: memref<9xf32>) -> (%y: memref<8xf32>) {
+        loop.kernel @next(%x: memref<9x4xf32>) -> (%y: memref<8x4xf32>) {
           loop.for "i" %i to 8 {
             %a = affine.apply affine_map<(d0) -> (d0 + 1)> (%i)
-            %v = loop.load %x (d0) -> (d0)(%a) : memref<9xf32>, f32
-            loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
+            loop.for "j" %j to 4 {
+              %v = loop.load %x (d0, d1) -> (d0, d1)(%a, %j) : memref<9x4xf32>, f32
+              loop.store %v, %y (d0, d1) -> (d0 - 1, d1)(%a, %j) : f32, memref<8x4xf32>
+            }
           }
         }
     """
     kernel = replay(kernel_of(text), "split(i, 4)")
     assert "affine.apply" not in str(kernel)
-    assert "-> ((((d0 * 4) + d1) + 1))(%i0, %i1)" in str(kernel)
+    assert "-> ((((d0 * 4) + d1) + 1), d2)(%i0, %i1, %j)" in str(kernel)
+    assert "-> (((d0 * 4) + d1), d2)(%i0, %i1, %j)" in str(kernel)
 
 
 def test_the_structure_of_a_kernel_is_without_names(kernels, kernel_of) -> None:
