@@ -18,6 +18,7 @@ from ..caching.memory import FolderMemory
 from ..caching.sources import Stamp, sources_digest, stamp
 from ..core.errors import StepwellError
 from ..core.logs import logger
+from ..core.target import has_device
 from ..driver.request import Request
 from ..runtime.artefacts.container import ArtefactWriter, mapped_file
 from ..runtime.artefacts.reading import Artefact
@@ -129,7 +130,7 @@ def place_of(request: Request) -> CachePlace | None:
         StepwellError: if an environment variable of the cache has no valid value.
     """
     folder = folder_of_user()
-    if folder is None or folder.trouble(make=True) is not None:
+    if folder is None or folder.trouble(make=True) is not None or has_device(request.target):
         return None
     sources = sources_digest(FolderMemory(folder), IMPORTED_NS)
     surroundings = surroundings_of(request)

@@ -20,7 +20,7 @@ from ..dialects.loop.trace_text import Schedules, traces_text
 from ..dialects.rt.abi import PARALLEL_TILES, SYSTEM_ALLOCATE
 from ..driver.compilation import Compilation
 from ..driver.request import Request
-from ..runtime.lowered import lowered
+from ..runtime.lowered import check_for_processor, lowered
 
 if TYPE_CHECKING:
     from ..backends.c.interface import CInterface
@@ -123,6 +123,7 @@ def _compiled(
     from ..backends.llvm.library.code import object_file
     from ..backends.llvm.library.weights import LARGEST_LINKED, Weights
 
+    check_for_processor(compilation.target)
     work = compilation.at("llvm")
     found = lowered(work)
     for callee in found.interface.functions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import TargetError, explain
@@ -17,8 +17,23 @@ from .threads import MOST_THREADS, available_cores, stated_threads
 
 
 @dataclass(frozen=True)
+class Device:
+    """A device that runs the kernels of programs whose other code runs on the host.
+
+    `name` is the processor, such as "sm_90"; `emulated` says that its code is executed on NumPy
+    arrays. A block of threads has `block` of them.
+    """
+
+    name: str
+    triple: str
+    features: str
+    emulated: bool
+    block: int = 128
+
+
+@dataclass(frozen=True)
 class Target:
-    """A processor as the scheduler and the code generator see it.
+    """A processor as the scheduler and the code generator see it, with a device if there is one.
 
     Sizes are in bytes, vector width in bits; `features` is LLVM's comma-separated text.
     """
@@ -49,6 +64,8 @@ class Target:
     """The cache that cores share; 0 for none."""
     cores: int = 1
     """The number of cores; 1 if the name does not determine it."""
+    device: Device | None = None
+    """What runs kernels; None for the processor itself."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Rules of `graph-legalize` on this target, by operator name."""
 
@@ -197,6 +214,8 @@ def named(name: str | Target) -> Target:
         return host()
     if isinstance(name, str) and name in _NAMED:
         return _NAMED[name]
+    if _is_device(name):
+        return _with_device(name)
     # The targets that other packages register.
     others: dict[str, Target] = {}
     for other, target, error in processors():
@@ -207,9 +226,38 @@ def named(name: str | Target) -> Target:
         others[other] = target
     if not isinstance(name, str) or name not in others:
         known = ", ".join(["host", *_NAMED, *others])
-        fact = "there is none for GPUs yet" if str(name).startswith("cuda") else "unknown name"
-        raise TargetError(explain("target", fact, expected=known, got=f'"{name}"'))
+        raise TargetError(explain("target", "unknown name", expected=known, got=f'"{name}"'))
     return others[name]
+
+
+def has_device(target: str | Target) -> bool:
+    """Whether a target, or one of a name, has a device; nothing is looked up."""
+    return target.device is not None if isinstance(target, Target) else _is_device(target)
+
+
+def _is_device(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("cuda")
+
+
+_PTX = {"sm_70": "60", "sm_75": "63", "sm_80": "70", "sm_86": "71", "sm_89": "78", "sm_90": "80"}
+"""NVIDIA's processors, and the oldest version of PTX that has each, at least 6.0."""
+
+
+def _with_device(name: str) -> Target:
+    """The host with one of NVIDIA's devices, "cuda:sm_90,emulated".
+
+    Raises:
+        TargetError: if there is no such device.
+    """
+    device, *options = name.removeprefix("cuda").removeprefix(":").split(",")
+    if not options:
+        fact, expected = "no driver is used yet", f"cuda:{device or 'sm_90'},emulated"
+        raise TargetError(explain("target", fact, expected=expected, got=f'"{name}"'))
+    if device not in _PTX or options != ["emulated"] or not name.startswith("cuda:"):
+        expected = f"cuda:NAME,emulated with one of {', '.join(_PTX)}"
+        raise TargetError(explain("target", "unknown device", expected=expected, got=f'"{name}"'))
+    made = Device(device, "nvptx64-nvidia-cuda", f"+ptx{_PTX[device]}", emulated=True)
+    return replace(host(), name=name, device=made)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ Weights are stored beside it (`FILE.safetensors`), as are the inputs of a run wi
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
@@ -35,7 +36,7 @@ from ..core.ir.parsing import MlirParser
 from ..core.pipelines.pass_manager import run_steps
 from ..core.pipelines.pass_text import pass_text
 from ..core.registry import make_context
-from ..core.target import Target
+from ..core.target import Device, Target
 from ..driver.compilation import CODE_GENERATION, Compilation, Observer
 from ..driver.request import Request
 from ..runtime.archives import read_archive, write_archive
@@ -129,8 +130,11 @@ class Reproducer:
             entries["max_ulp"] = repr(float(self.max_ulp))
         entries |= self.notes
         for part in fields(Target):
+            fact = getattr(self.request.target, part.name)
+            if isinstance(fact, Device):
+                fact = json.dumps(asdict(fact))
             if part.name != "legalize":
-                entries[f"target_{part.name}"] = str(getattr(self.request.target, part.name))
+                entries[f"target_{part.name}"] = str(fact)
         # Made-up inputs are deterministic: they come from this seed.
         entries["seed"] = "0"
         return entries | {f"version_{n}": v for n, v in versions().items()}
@@ -230,9 +234,15 @@ def _target(own: Mapping[str, str | bool]) -> Target:
         if part.name == "legalize" or added_later:
             continue
         text = str(own[f"target_{part.name}"])
-        kind = {"int": int, "bool": lambda t: t == "True"}.get(str(part.type), str)
+        kinds = {"int": int, "bool": lambda t: t == "True", "Device | None": _device}
+        kind = kinds.get(str(part.type), str)
         values[part.name] = kind(text)
     return Target(**values)
+
+
+def _device(text: str) -> Device | None:
+    """The device of a target that has one, from its facts as JSON."""
+    return None if text == "None" else Device(**json.loads(text))
 
 
 class Reproducing(Observer):

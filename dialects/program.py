@@ -11,6 +11,8 @@ upstream's tools accept on an `llvm.func` too:
     rt.effort      on a function, "light": it has buffers on the stack, which passes of LLVM make
                    registers of; on the module: the effort for all of its functions
     rt.unroll      LLVM unrolls the loops of the function
+    rt.kernel      [memref<4xf32>, index]: each thread of a device calls the function, with its
+                   number and arguments of these types
 
 From stage `buffers` on, attributes describe the inputs and results of a program; see
 `graph.signature`.
@@ -60,6 +62,9 @@ CONSTANTS, FUNCTIONS, FAILURES = "rt.constants", "rt.functions", "rt.failures"
 EFFORT = "rt.effort"
 UNROLL = "rt.unroll"
 """The attribute of a function whose innermost loops LLVM unrolls."""
+KERNEL = "rt.kernel"
+"""The attribute of a function that threads of a device call: the types of its arguments after the
+number of the thread."""
 EXTREMES = "extremes"
 """`w.extremes` is the smallest and the largest element of the array `w` of the weight store."""
 
@@ -184,6 +189,18 @@ def needs_attributes(function: Operation) -> dict[str, Attribute]:
         FAILURES: [_failure_entry(failure) for failure in _failures(function)],
     }
     return {name: ArrayAttr(found) for name, found in entries.items() if found}
+
+
+def kernel_arguments(function: Operation) -> tuple[Attribute, ...]:
+    """The types of the arguments of a function that threads of a device call, after their number.
+
+    Raises:
+        CompileError: if the attribute does not say them.
+    """
+    types = function.attributes[KERNEL]
+    if not isinstance(types, ArrayAttr):
+        raise CompileError(explain(KERNEL, "malformed", expected="[memref<4xf32>]", got=types))
+    return cast("ArrayAttr[Attribute]", types).data
 
 
 def kept_attributes(function: Operation) -> dict[str, Attribute]:

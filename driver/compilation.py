@@ -26,7 +26,14 @@ from ..core.pipelines import staircase as pipelines
 from ..core.pipelines.exactness import with_rounding
 from ..core.pipelines.pass_manager import run_steps
 from ..core.pipelines.pass_text import pass_text
-from ..core.pipelines.stages import IR_STAGES, STAGES, TEXT_STAGES, check_stage, stages_after
+from ..core.pipelines.stages import (
+    DEVICE_STAGES,
+    IR_STAGES,
+    STAGES,
+    TEXT_STAGES,
+    check_stage,
+    stages_after,
+)
 from ..core.pipelines.text import parse_passes
 from ..core.progress import report
 from ..core.registry import make_context
@@ -203,11 +210,15 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        if stage not in TEXT_STAGES:
+        if stage not in (*TEXT_STAGES, *DEVICE_STAGES):
             return self.at(stage).text()
         from ..backends.llvm import jit
 
         work = self.at("llvm")
+        if stage in DEVICE_STAGES:
+            from ..backends.llvm.device import device_code
+
+            return device_code(work.op, self.target, self.listing).text
         if stage == "llvm-ir":
             return jit.llvm_ir(work.op, self.target, self.listing)
         ir = jit.llvm_ir(work.op, self.target)
@@ -219,7 +230,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        work = self.at("llvm" if stage in TEXT_STAGES else stage)
+        work = self.at("llvm" if stage in (*TEXT_STAGES, *DEVICE_STAGES) else stage)
         return work.weights.only(named_weights(work.op))
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:
@@ -252,8 +263,11 @@ class Compilation:
         program = self._machine_code(work, ctx)
         again, decisions = replace(self.as_run(ctx), form=form), tuple(ctx.decisions)
         stages = STAGES[STAGES.index(self.start) :]
+        if self.target.device is not None:
+            stages += DEVICE_STAGES
         origin = Origin(partial(inspect, again), lambda: decisions, stages, restored)
-        exe = executable(program, boundary(Executable), origin)
+        code = boundary(Executable) if self.target.device is None else None
+        exe = executable(program, code, origin)
         for observer in self._observers:
             observer.compiled(exe, again)
         return exe, again
@@ -367,8 +381,13 @@ def passes_of(request: Request, start: str) -> Mapping[str, str]:
     """
     pipeline, threads = request.pipeline, request.threads
     if pipeline is None:
-        count = default_threads(named(request.target)) if threads is None else threads
-        return pipelines.pipeline(request.opt_level, count, request.copy_indices)
+        target = named(request.target)
+        count = default_threads(target) if threads is None else threads
+        found = pipelines.pipeline(request.opt_level, count, request.copy_indices)
+        if target.device is not None and not found["scheduled"]:
+            # Without a schedule, no loop is on the device.
+            found["scheduled"] = "loop-schedule"
+        return found
     if request.copy_indices:
         fact = "the pipeline determines whether indices are copied"
         expected = "convert-graph-to-rt{copy-indices=true} in it instead of copy_indices"

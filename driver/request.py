@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.pipelines.stages import IR_STAGES
-from ..core.target import Target
+from ..core.target import Device, Target, named
 
 if TYPE_CHECKING:
     from ..core.ir.module import Module
@@ -45,7 +45,10 @@ class Request:
 
     def recipe(self, stage: str) -> Mapping[str, Any]:
         """A settled request as values of JSON, for its module at a stage."""
-        own = {name: getattr(self.target, name) for name in Target.__dataclass_fields__}
+        target = named(self.target)
+        own = {name: getattr(target, name) for name in Target.__dataclass_fields__}
+        if target.device is not None:
+            own["device"] = asdict(target.device)
         return {
             "stage": stage,
             "passes": dict(self.passes),
@@ -59,8 +62,10 @@ class Request:
         # The passes that lead to it have run.
         reached = IR_STAGES[: IR_STAGES.index(recipe["stage"]) + 1]
         passes = {s: "" if s in reached else text for s, text in recipe["passes"].items()}
-        target, schedules = Target(**recipe["target"]), recipe["schedules"]
-        return Request(module, target, pipeline=passes, schedules=schedules)
+        facts, schedules = dict(recipe["target"]), recipe["schedules"]
+        if (device := facts.get("device")) is not None:
+            facts["device"] = Device(**device)
+        return Request(module, Target(**facts), pipeline=passes, schedules=schedules)
 
     def on(self, target: Target) -> Request:
         """A settled request for another target."""

@@ -19,7 +19,7 @@ from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
-from ..core.pipelines.stages import TEXT_STAGES, check_stage
+from ..core.pipelines.stages import DEVICE_STAGES, TEXT_STAGES, check_stage
 from . import results
 from .artefacts import container
 from .frames import Frames
@@ -31,6 +31,7 @@ from .vectorcall import attach, fast_type
 
 if TYPE_CHECKING:
     from ..backends.llvm.boundary.layout import Boundary
+    from ..backends.ptx.counters import Emulation
     from ..core.ir.context import Change
     from ..core.ir.weights import WeightStore
     from ..core.pipelines.decisions import Decision
@@ -122,9 +123,20 @@ class Executable:
             CompileError: if there is no stage of this name, or it makes an invalid access.
             InputError: if the arguments do not fit `inputs`.
         """
-        if check_stage(stage) in TEXT_STAGES:
+        if check_stage(stage) in (*TEXT_STAGES, *DEVICE_STAGES):
             return self(*inputs)
         return self._stages_with(stage).run(stage, inputs)
+
+    @property
+    def launches(self) -> tuple[Emulation, ...]:
+        """The launches of the latest call on an emulated device, counted; empty without one.
+
+        Each is one nest of a kernel, in the order of the program.
+        """
+        from .device import DeviceProgram
+
+        keep = self._loaded.program.keep
+        return tuple(keep.device.launches) if isinstance(keep, DeviceProgram) else ()
 
     def profile(self, *inputs: object, repeat: int | None = None) -> Profile:
         """The time of a call, by kernel and by node of the model.

@@ -6,6 +6,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -108,6 +109,20 @@ def _view(words: Iterator[int], dtype: np.dtype[Any], rank: int, writable: bool)
     # The flag alone could be reset; `np.ndarray` would expose the memory of a read-only view.
     memory = memoryview(raw).toreadonly() if len(raw) else b""
     return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+
+
+@contextmanager
+def keep_error() -> Iterator[None]:
+    """Keep an error for `take_error`: it cannot propagate through compiled code."""
+    try:
+        yield
+    except BaseException as error:
+        _raised.error = error
+
+
+def may_go_on() -> bool:
+    """Whether no error is kept in this thread."""
+    return getattr(_raised, "error", None) is None
 
 
 def take_error() -> BaseException | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -10,6 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
+from ..core.errors import UnsupportedError, explain
 from ..core.ir.module import Module
 from ..core.ir.printing import Listing
 from ..core.ir.weights import WeightStore
@@ -21,6 +23,7 @@ from ..dialects.program import (
     constants_text,
     needs_of,
 )
+from ..dialects.rt.abi import LAUNCH
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 from .constants import materialised
 from .functions import Callee, Operand, callback
@@ -97,9 +100,21 @@ def generated(module: Module, target: Target) -> Generated:
     """
     from ..backends.llvm.jit import effort_of, program_ir
 
+    check_for_processor(target)
     found = lowered(module)
     text = program_ir(module.op, target, found.name)
     return Generated(found.interface, found.constants, text, effort_of(module.op), target)
+
+
+def check_for_processor(target: Target) -> None:
+    """Check that all code of programs for a target is that of a processor.
+
+    Raises:
+        UnsupportedError: if a device runs some of it.
+    """
+    if target.device is not None:
+        fact, got = "a program for a device cannot be saved or exported", target.name
+        raise UnsupportedError(explain("target", fact, expected="a processor", got=got))
 
 
 def generated_of(program: Program) -> Generated | None:
@@ -130,8 +145,32 @@ def machine_code(module: Module, target: Target, source: Listing | None = None) 
 
     found = lowered(module)
     functions = tuple(map(callback, found.interface.functions))
+    if target.device is not None:
+        return _with_device(module, target, found, functions, source)
     code = compile_module(module.op, target, public=found.name, source=source)
     return Program(found.interface, found.constants, functions, code.address(ENTRY), code)
+
+
+def _with_device(
+    module: Module,
+    target: Target,
+    found: Lowered,
+    functions: tuple[Any, ...],
+    source: Listing | None,
+) -> Program:
+    """The code of a program whose kernels run on a device."""
+    from ..backends.llvm.boundary.code import ENTRY
+    from ..backends.llvm.device import device_code, host_module
+    from ..backends.llvm.jit import compile_module
+    from .device import DeviceProgram, EmulatedDevice
+
+    device = EmulatedDevice(device_code(module.op, target, source))
+    host, imports = host_module(module.op), {LAUNCH: device.address}
+    code = compile_module(host, target, public=found.name, source=source, imports=imports)
+    entry = device.entry(code.address(ENTRY))
+    address = ctypes.cast(entry, ctypes.c_void_p).value or 0
+    keep = DeviceProgram(code, device, entry)
+    return Program(found.interface, found.constants, functions, address, keep)
 
 
 def _callee(function: Function) -> Callee:

@@ -32,6 +32,22 @@ class Steps:
             ScheduleError: if the loop is not a parallel one over the rows that `entries` reads.
         """
 
+    def bind(self, *loops: str) -> Self:
+        """Make each iteration of perfectly nested loops a thread of a device.
+
+            for i: for j: body  ->  for i threads: for j threads: body
+
+        Neighbours of the innermost loop are neighbours in a warp: along it, accesses should go to the
+        next element.
+
+        Args:
+            loops: the loops, outermost first.
+
+        Raises:
+            ScheduleError: if the loops are not perfectly nested, if their iterations are not
+                independent, or if the first one is in another loop.
+        """
+
     def cascade(self, loop: str, factor: int) -> Self:
         """Accumulate chunks of `factor` iterations of a reduction on their own, and add up the chunks.
 
@@ -104,6 +120,18 @@ class Steps:
         """Replace a loop that runs once by its body, and drop one that never runs.
 
         for i to 1: body(i)  ->  body(0)
+        """
+
+    def enclose(self, loop: str = "one") -> Self:
+        """Put the body of a kernel into a loop of one iteration, which may be bound to a thread.
+
+            body  ->  for one to 1: body
+
+        Args:
+            loop: the name of the loop.
+
+        Raises:
+            ScheduleError: if there is a loop of this name.
         """
 
     def fuse(self, outer: str, inner: str) -> Self:

@@ -14,7 +14,7 @@ from ...core.target import Target, host
 
 
 @functools.cache
-def _initialize() -> None:
+def initialize() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()
@@ -31,7 +31,7 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     Raises:
         TargetError: if this build of LLVM does not know the triple.
     """
-    _initialize()
+    initialize()
     try:
         found = llvm.Target.from_triple(target.triple)
     except RuntimeError as error:

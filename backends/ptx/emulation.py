@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ...core.errors import InputError, explain
 from .counters import Emulation
 from .decoding import decode, granules
-from .machine import Shape, Step, Threads
+from .machine import Shape, Threads
 from .memory import GlobalMemory, Region
 from .text import Kernel, Variable, read_ptx
 
@@ -18,6 +19,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MOST_THREADS = 1024
 """The most threads of a block that devices allow."""
+MOST_STEPS = 1_000_000
+"""The number of steps after which a kernel counts as endless, by default."""
 _TOGETHER = 1 << 14
 """The number of threads, in whole blocks, that are executed at a time."""
 _MOST_SHARED = 227 << 10
@@ -32,7 +35,7 @@ def emulate(
     kernel: str | None = None,
     shared_bytes: int = 0,
     undefined: Sequence[np.ndarray] = (),
-    max_steps: int = 1_000_000,
+    max_steps: int = MOST_STEPS,
 ) -> Emulation:
     """Execute a kernel of a PTX module on NumPy arrays.
 
@@ -71,21 +74,43 @@ def emulate(
     shared = found.bytes_in("shared") + shared_bytes
     if shared > _MOST_SHARED:
         raise _wrong("too much shared memory in a block", f"at most {_MOST_SHARED}", shared)
-    granule, memory = granules(found), GlobalMemory()
-    parameters = _parameters(found, args, memory, granule, undefined)
-    _place_variables(found, memory, granule)
-    code = decode(found)
+    memory = GlobalMemory()
+    parameters = _parameters(found, args, memory, granules(found), undefined)
+    return launched(found, shape, memory, parameters, shared, max_steps)
+
+
+def launched(
+    kernel: Kernel,
+    shape: Shape,
+    memory: GlobalMemory,
+    parameters: Array,
+    shared: int,
+    max_steps: int = MOST_STEPS,
+) -> Emulation:
+    """Execute a kernel on memory that has its buffers.
+
+    Args:
+        kernel: the kernel.
+        shape: its grid and blocks.
+        memory: the buffers; variables of the module are added to it.
+        parameters: the bytes of its parameters.
+        shared: the bytes of shared memory of a block.
+        max_steps: see `emulate`.
+
+    Raises:
+        EmulationError: if a thread does what it must not.
+    """
+    granule = granules(kernel)
+    kernel = _with_variables(kernel, memory, granule)
+    code = decode(kernel)
     together = max(1, _TOGETHER // shape.threads)
     for first in range(0, shape.blocks, together):
         blocks = min(together, shape.blocks - first)
-        spaces = _spaces(found, blocks, shape, shared, granule)
-        threads = Threads(found, shape, first, blocks, memory, spaces, parameters)
+        spaces = _spaces(kernel, blocks, shape, shared, granule)
+        threads = Threads(kernel, shape, first, blocks, memory, spaces, parameters)
         threads.run(code, max_steps)
-    return Emulation(found.name, shape.blocks, shape.threads, shared, _executed(code))
-
-
-def _executed(code: Sequence[Step]) -> tuple[Any, ...]:
-    return tuple(step.row for step in code if step.row.warps)
+    executed = tuple(step.row for step in code if step.row.warps)
+    return Emulation(kernel.name, shape.blocks, shape.threads, shared, executed)
 
 
 def _wrong(fact: str, expected: object, got: object) -> InputError:
@@ -179,15 +204,17 @@ def _number(parameter: Variable, arg: Any) -> Array:
     return found.view(np.uint8)
 
 
-def _place_variables(kernel: Kernel, memory: GlobalMemory, granule: int) -> None:
-    """Make buffers of the variables of the module, whose addresses are known from then on."""
+def _with_variables(kernel: Kernel, memory: GlobalMemory, granule: int) -> Kernel:
+    """A kernel whose module's variables are buffers: their addresses are known from then on."""
+    variables = dict(kernel.variables)
     for name, variable in kernel.variables.items():
         if variable.space in ("global", "const"):
             initial = variable.initial or bytes(variable.size)
             data = np.frombuffer(bytearray(initial), np.uint8)
             writable = variable.space == "global"
             address = memory.add(Region(f'"{name}"', data, granule, writable=writable))
-            kernel.variables[name] = Variable(name, variable.space, variable.size, address)
+            variables[name] = Variable(name, variable.space, variable.size, address)
+    return replace(kernel, variables=variables)
 
 
 def _spaces(

@@ -204,7 +204,9 @@ def _kernel(
             kernel.labels[found["label"]] = len(kernel.code)
         elif found["note"]:
             if loc := _LOC.match(found["note"]):
-                source = f"{files.get(loc[1], 'file ' + loc[1])}:{loc[2]}"
+                # Line 0 is that of code without a line.
+                file = files.get(loc[1], f"file {loc[1]}").removeprefix("./")
+                source = None if loc[2] == "0" else f"{file}:{loc[2]}"
         elif found["statement"]:
             statement = " ".join(found["statement"].split())
             if not statement.startswith("."):

@@ -9,11 +9,18 @@ import ctypes
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, SymbolRefAttr, VectorType
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    IntegerAttr,
+    MemRefType,
+    SymbolRefAttr,
+    VectorType,
+)
 from xdsl.interpreter import (
     Interpreter,
     InterpreterFunctions,
@@ -32,6 +39,7 @@ from ...core.instructions import of_intrinsic
 from ...core.ir.provenance import origin
 from ...core.ir.symbols import find_symbol
 from ...core.ir.typed import vector_type
+from ...dialects.program import KERNEL, kernel_arguments
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
@@ -45,6 +53,7 @@ from .numbers import (
     fixed,
     of_operation,
     shape_of,
+    shape_with,
     typed,
     unknown,
 )
@@ -76,6 +85,8 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
     name = op.sym_name.data
     if name == rt.PARALLEL_TILES:
         return _run_tiles(interpreter, *args)
+    if name == rt.LAUNCH:
+        return _launch(interpreter, op, *args)
     if name == rt.SYSTEM_CLOCK:
         at(op, args[1], _WORD, 2)[:] = divmod(time.clock_gettime_ns(int(args[0])), 10**9)
         return (np.int32(0),)
@@ -340,4 +351,38 @@ def _run_tiles(
     """Run tiles, whose order is unspecified."""
     for tile in reversed(range(int(count))):
         interpreter.call_op(body.name, (context, np.int64(tile)))
+    return ()
+
+
+def _launch(
+    interpreter: Interpreter, op: llvm.FuncOp, number: int, words: Pointer, count: int
+) -> PythonValues:
+    """Run the threads of a kernel, a function of `llvm` or `func`, in unspecified order."""
+    kernels = [one for one in interpreter.module.ops if KERNEL in one.attributes]
+    kernel = kernels[int(number)]
+    memory, arguments, place = memory_of(interpreter), list[Any](), 0
+
+    def word() -> np.int64:
+        nonlocal place
+        place += 1
+        return at(op, words.moved(8 * (place - 1)), _WORD)[0]
+
+    for kind in kernel_arguments(kernel):
+        first = word()
+        if not isinstance(kind, MemRefType):
+            # A scalar is in the first bytes of its word.
+            value = np.array([first]).view(np.uint8)[: dtype_of(kind).itemsize]
+            arguments.append(typed(value.view(dtype_of(kind))[0], kind))
+            continue
+        sizes = [word() for size in kind.get_shape() if size == DYNAMIC_INDEX]
+        pointer = memory.find(int(first))
+        if isinstance(kernel, llvm.FuncOp):
+            arguments += [pointer, *sizes]
+            continue
+        shape, dtype = shape_with(kind, iter(sizes)), dtype_of(kind.element_type)
+        elements = at(op, pointer, dtype, prod(shape)) if prod(shape) else np.empty(0, dtype)
+        arguments.append(elements.reshape(shape))
+    for thread in reversed(range(int(count))):
+        tile = np.int64(thread) if isinstance(kernel, llvm.FuncOp) else thread
+        interpreter.call_op(kernel, (tile, *arguments))
     return ()

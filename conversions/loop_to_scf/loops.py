@@ -52,7 +52,8 @@ def _for(op: loop.ForOp, state: State) -> None:
             fact = f'loop "{op.loop_name.data}" cannot be unrolled'
             refuse(op, fact, "a constant bound", "none")
         at_once = known
-    if op.is_plain and (known is None or known > at_once):
+    few = known is not None and known <= at_once and kind != LoopKind.THREADS
+    if op.is_plain and not few:
         if kind.is_distributed and not state.emitter.frame:
             convert_tiles(op, state)
             return

@@ -47,8 +47,9 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
         emit.close()
     state.hoisted = outside
     captures = _captures(state, block)
-    alternating = op.kind.data is LoopKind.ALTERNATING_TILES
-    properties = {"alternating": UnitAttr()} if alternating else {}
+    marks = {LoopKind.ALTERNATING_TILES: "alternating", LoopKind.THREADS: "device"}
+    mark = marks.get(op.kind.data)
+    properties = {} if mark is None else {mark: UnitAttr()}
     emit.emit(rt.ParallelTilesOp, [count, *captures], (), properties, regions=[Region(block)])
 
 

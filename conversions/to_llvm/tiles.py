@@ -14,6 +14,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from ...core.ir.symbols import symbol_of
+from ...dialects.program import KERNEL
 from ...dialects.rt import ops as rt
 from .calls import plain_call
 from .lowering import Lowering
@@ -25,7 +27,10 @@ _INDEX = IndexType()
 
 # tiles(n, f) == for t in 0..n: f(t)
 def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
-    """Call tile after tile."""
+    """Call tile after tile, or launch them on a device."""
+    if call.device is not None:
+        lower_launch(call, low)
+        return
     block, region = call.parent, call.parent_region()
     following = call.next_op
     if block is None or region is None or following is None:
@@ -73,9 +78,26 @@ def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
     return turn
 
 
+# tiles(n, f, x) == launch(number of f, &{x}, n)
+def lower_launch(call: rt.CallTilesOp, low: Lowering) -> None:
+    """Have the threads of a device call the tiles."""
+    kernels = [symbol_of(op) for op in low.module.ops if KERNEL in op.attributes]
+    callee = call.callee.root_reference.data
+    if callee not in kernels:
+        low.refuse(f"@{callee} is not for the threads of a device", f"a function with {KERNEL}")
+    parts = [part for argument in call.arguments for part in low.parts(argument)]
+    low.declare(rt.LAUNCH, llvm.LLVMFunctionType([i64, PTR, i64]))
+    number = low.integer(kernels.index(callee), i64)
+    arguments = [number, on_stack(low, parts, alignment=8), low.value(call.count)]
+    low.perform(plain_call(SymbolRefAttr(rt.LAUNCH), arguments, None))
+
+
 # tiles(n, f, x) == parallel_tiles(entry of f, &{x}, n)
 def lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
     """Have threads of the run time call the tiles."""
+    if call.device is not None:
+        lower_launch(call, low)
+        return
     callee = call.callee.root_reference.data
     parts = [part for argument in call.arguments for part in low.parts(argument)]
     entry = f"{callee}_entry"

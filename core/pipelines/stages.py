@@ -21,6 +21,9 @@ TEXT_STAGES = ("llvm-ir", "asm")
 
 STAGES = IR_STAGES + TEXT_STAGES
 
+DEVICE_STAGES = ("ptx",)
+"""The texts that programs for a device have beside these."""
+
 
 def stages_after(stage: str) -> tuple[str, ...]:
     """The stages that are modules, from the one after `stage` on."""
@@ -33,7 +36,7 @@ def check_stage(stage: str) -> str:
     Raises:
         CompileError: if it is not, naming the nearest stage.
     """
-    if stage in STAGES:
+    if stage in STAGES or stage in DEVICE_STAGES:
         return stage
     import difflib
 

@@ -15,6 +15,7 @@ class LoopKind(Choice):
     `parallel`: they are independent. `tiles`: independent, and distributed over threads.
     `alternating_tiles`: the same, and each execution of the loop runs them in the opposite order of
     the one before, so that it begins with what caches still hold.
+    `threads`: independent, and each is a thread of a device; of a perfect nest, each combination.
     `serial`: they keep their order. `unroll`: independent, and emitted one after another.
     `reduction`: they accumulate by combiners, and are independent otherwise.
     """
@@ -22,6 +23,7 @@ class LoopKind(Choice):
     PARALLEL = "parallel"
     TILES = "tiles"
     ALTERNATING_TILES = "alternating_tiles"
+    THREADS = "threads"
     SERIAL = "serial"
     UNROLL = "unroll"
     REDUCTION = "reduction"
@@ -29,7 +31,7 @@ class LoopKind(Choice):
     @property
     def is_distributed(self) -> bool:
         """Whether the iterations are distributed over threads: none is in one of another loop."""
-        return self in (LoopKind.TILES, LoopKind.ALTERNATING_TILES)
+        return self in (LoopKind.TILES, LoopKind.ALTERNATING_TILES, LoopKind.THREADS)
 
     @property
     def keeps_order(self) -> bool:

@@ -11,6 +11,11 @@ PARALLEL_TILES = "stepwell_parallel_tiles"
 """The function of the run time that compiled code calls to run tiles on several threads:
 `(body, context, count, threads, order)`, where `body` is called with the context and a tile."""
 
+LAUNCH = "stepwell_launch"
+"""The function of the run time that compiled code calls to run a kernel on a device:
+`(number, arguments, count)`, the number of the kernel in the program, an array with the words of
+its arguments, and the number of threads."""
+
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""
 

@@ -140,10 +140,11 @@ class CallTilesOp(IRDLOperation):
     count = operand_def(IndexType)
     arguments = var_operand_def()
     alternating = opt_prop_def(UnitAttr)
+    device = opt_prop_def(UnitAttr)
     callee = prop_def(FlatSymbolRefAttrConstr)
 
     assembly_format = (
-        "$count (`alternating` $alternating^)? `,` "
+        "$count (`alternating` $alternating^)? (`device` $device^)? `,` "
         "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
     )
 
@@ -157,10 +158,15 @@ class CallTilesOp(IRDLOperation):
         callee: str,
         arguments: Sequence[SSAValue | Operation],
         alternating: UnitAttr | None = None,
+        device: UnitAttr | None = None,
     ):
         super().__init__(
             operands=[count, arguments],
-            properties={"callee": SymbolRefAttr(callee), "alternating": alternating},
+            properties={
+                "callee": SymbolRefAttr(callee),
+                "alternating": alternating,
+                "device": device,
+            },
         )
 
 

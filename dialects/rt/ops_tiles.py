@@ -85,7 +85,8 @@ class ParallelTilesOp(IRDLOperation):
 
     The body uses nothing but the tile and the captures; tiles write disjoint memory. With
     `alternating` each execution runs them in the opposite order of the one before, and each thread
-    the same tiles if it can: it begins with those whose data its caches still hold.
+    the same tiles if it can: it begins with those whose data its caches still hold. With `device`
+    each tile is a thread of the device of the target.
 
     In a program:
 
@@ -111,10 +112,11 @@ class ParallelTilesOp(IRDLOperation):
     count = operand_def(IndexType)
     captures = var_operand_def()
     alternating = opt_prop_def(UnitAttr)
+    device = opt_prop_def(UnitAttr)
     body = region_def()
 
     assembly_format = (
-        "$count (`alternating` $alternating^)? "
+        "$count (`alternating` $alternating^)? (`device` $device^)? "
         "(`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword $body"
     )
 
@@ -126,13 +128,16 @@ class ParallelTilesOp(IRDLOperation):
         captures: Sequence[SSAValue | Operation],
         body: Region | None = None,
         alternating: UnitAttr | None = None,
+        device: UnitAttr | None = None,
     ):
         """`body` is one empty block with the right arguments where it is not given."""
         values = [SSAValue.get(value) for value in captures]
         if body is None:
             body = Region(Block(arg_types=[IndexType(), *(value.type for value in values)]))
         super().__init__(
-            operands=[count, values], properties={"alternating": alternating}, regions=[body]
+            operands=[count, values],
+            properties={"alternating": alternating, "device": device},
+            regions=[body],
         )
 
     @property
@@ -196,4 +201,4 @@ class DropCapture(RewritePattern):
             if not argument.uses:
                 rewriter.erase_block_argument(argument)
         body = op.detach_region(op.body)
-        rewriter.replace(op, ParallelTilesOp(op.count, kept, body, op.alternating))
+        rewriter.replace(op, ParallelTilesOp(op.count, kept, body, op.alternating, op.device))

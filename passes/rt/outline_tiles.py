@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 from ...core.ir.walks import operations_in
 from ...core.pipelines.actions import allowed
 from ...core.pipelines.budgets import EXACT
+from ...dialects.program import KERNEL
 from ...dialects.rt import ops as rt
 
 
@@ -34,6 +35,8 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
         regions=[op.detach_region(op.body)],
         location=op.location,
     )
+    if op.device is not None:
+        outlined.attributes[KERNEL] = ArrayAttr([*(value.type for value in op.captures)])
     for block in outlined.body.blocks:
         last = block.last_op
         if isinstance(last, rt.YieldOp):
@@ -42,7 +45,7 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
             last.detach()
             last.erase()
             block.add_op(end)
-    call = rt.CallTilesOp(op.count, name, list(op.captures), op.alternating)
+    call = rt.CallTilesOp(op.count, name, list(op.captures), op.alternating, op.device)
     call.location = op.location
     block, place = op.parent, function.parent
     assert block is not None
@@ -122,8 +125,9 @@ class RtOutlineTilesPass(ModulePass):
                 if not allowed("outline", region):
                     continue
                 number = 0
-                while f"{function.sym_name.data}_tiles{number}" in taken:
+                part = "tiles" if region.device is None else "thread"
+                while f"{function.sym_name.data}_{part}{number}" in taken:
                     number += 1
-                name = f"{function.sym_name.data}_tiles{number}"
+                name = f"{function.sym_name.data}_{part}{number}"
                 taken.add(name)
                 functions.append(_outline(region, function, name))

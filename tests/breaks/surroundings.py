@@ -75,7 +75,28 @@ SURROUNDINGS = (
         "%done = phi i64 [ 1, %entry ], [ %following, %run ]",
         "tests/unit/test_thread_pool.py::test_tiles_may_have_tiles",
     ),
-    # The emulator of PTX.
+    # Devices, and the emulator of PTX.
+    Break(
+        "threads beyond the last one run as well",
+        "backends/llvm/device.py",
+        'builder.icmp_signed("<", number, kernel.args[0])',
+        'builder.icmp_signed("<=", number, kernel.args[0])',
+        "tests/numeric/test_devices.py::test_a_perceptron",
+    ),
+    Break(
+        "a call does not say that a launch has failed",
+        "runtime/device.py",
+        "return call(frame) or int(not may_go_on())",
+        "return call(frame)",
+        "tests/numeric/test_devices.py::test_a_fault_is_at_the_node_of_the_model",
+    ),
+    Break(
+        "loops that are not bound run on the host",
+        "passes/loop/schedule.py",
+        "        if target.device is not None:\n            _check_on_device(op)\n",
+        "",
+        "tests/numeric/test_devices.py::test_what_the_host_would_execute_is_refused",
+    ),
     Break(
         "a barrier of a block orders the threads of all blocks",
         "backends/ptx/races.py",

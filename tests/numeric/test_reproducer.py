@@ -73,9 +73,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def compile_error(module: sw.Module) -> InternalError:
+def compile_error(module: sw.Module, target: str = "host") -> InternalError:
     with pytest.raises(InternalError) as caught:
-        sw.compile(module, threads=1)
+        sw.compile(module, target=target, threads=1)
     assert "\n" not in str(caught.value)
     return caught.value
 
@@ -165,14 +165,15 @@ def test_an_invalid_module_in_the_middle_of_a_stage(monkeypatch: pytest.MonkeyPa
     assert error.pass_name == "graph-simplify"
 
 
+@pytest.mark.parametrize("target", ["host", "cuda:sm_90,emulated"])
 def test_code_generation(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: object) -> None:
         raise AssertionError("no such instruction")
 
     monkeypatch.setitem(operations._EMIT, "llvm.getelementptr", broken)
-    error = compile_error(model())
+    error = compile_error(model(), target=target)
     message = "code generation: internal error: AssertionError: no such instruction"
     assert str(error) == f"{message}; reproducer: {error.reproducer}"
     assert error.reproducer is not None

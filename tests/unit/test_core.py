@@ -145,8 +145,19 @@ def test_targets() -> None:
     assert named("host").lanes(32) >= 1
     with pytest.raises(sw.TargetError, match=r'target: unknown name, expected host, .*got "m68k"'):
         named("m68k")
-    for name in ("cuda", "cuda:sm_90,emulated"):
-        with pytest.raises(sw.TargetError, match=f'target: there is none for GPUs yet.*"{name}"$'):
+
+
+def test_targets_with_a_device() -> None:
+    made = named("cuda:sm_90,emulated")
+    assert made.device is not None
+    assert (made.device.name, made.device.emulated) == ("sm_90", True)
+    assert (made.cpu, made.features) == (named("host").cpu, named("host").features)
+    for name in ("cuda", "cuda:sm_90"):
+        says = f'target: no driver is used yet, expected cuda:sm_90,emulated, got "{name}"'
+        with pytest.raises(sw.TargetError, match=says):
+            named(name)
+    for name in ("cuda:sm_1,emulated", "cuda:sm_90,fast", "cuda,emulated", "cudasm_90,emulated"):
+        with pytest.raises(sw.TargetError, match=f'target: unknown device, .*got "{name}"'):
             named(name)
 
 

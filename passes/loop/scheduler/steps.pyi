@@ -16,6 +16,9 @@ class StepMethods:
     def balance(self, loop: str, entries: str, factor: int, weight: int = 1) -> Parts:
         """Cut the loop over the rows of a sparse matrix into parts of about the same cost."""
 
+    def bind(self, *loops: str) -> None:
+        """Make each iteration of perfectly nested loops a thread of a device."""
+
     def cascade(self, loop: str, factor: int) -> None:
         """Accumulate chunks of `factor` iterations of a reduction on their own, and add up the chunks."""
 
@@ -27,6 +30,9 @@ class StepMethods:
 
     def drop_unit_loops(self) -> None:
         """Replace a loop that runs once by its body, and drop one that never runs."""
+
+    def enclose(self, loop: str = "one") -> None:
+        """Put the body of a kernel into a loop of one iteration, which may be bound to a thread."""
 
     def fuse(self, outer: str, inner: str) -> str:
         """Replace two perfectly nested loops by one, called `outer_inner`."""

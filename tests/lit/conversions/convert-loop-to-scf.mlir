@@ -369,6 +369,24 @@ loop.kernel @tiles(%x: memref<6x4xf32>) -> (%y: memref<6x4xf32>) {
   }
 }
 
+// Loops of threads are one range, also those of one iteration.
+// CHECK-LABEL: func.func private @threads(
+// CHECK:         %[[N:.*]] = arith.constant 12 : index
+// CHECK-NOT:     scf.for
+// CHECK:         rt.parallel_tiles %[[N]] device captures(%y : memref<3x4x1xf32>) {
+// CHECK-NOT:     scf.for
+// CHECK:         memref.store
+loop.kernel @threads() -> (%y: memref<3x4x1xf32>) {
+  loop.for "i" %i to 3 threads {
+    loop.for "j" %j to 4 threads {
+      loop.for "k" %k to 1 threads {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %k) : f32, memref<3x4x1xf32>
+      }
+    }
+  }
+}
+
 // CHECK-LABEL: func.func private @alternating(
 // CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} alternating captures(
 loop.kernel @alternating(%x: memref<6xf32>) -> (%y: memref<6xf32>) {

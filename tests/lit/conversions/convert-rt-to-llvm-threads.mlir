@@ -125,3 +125,22 @@ func.func @rows(%ctx: !rt.context, %p: memref<?xi32>, %i: memref<?xi32>, %n: ind
   %z = arith.constant 0 : i32
   func.return %z : i32
 }
+
+// -----
+
+// The function of the run time gets the number of the kernel, its arguments and the threads.
+// CHECK-LABEL: llvm.func @stepwell_launch(i64, !llvm.ptr, i64)
+// CHECK-LABEL: func.func @on_a_device(
+// CHECK:       %[[NUMBER:.*]] = llvm.mlir.constant(1) : i64
+// CHECK:       llvm.call @stepwell_launch(%[[NUMBER]], %{{.*}}, %{{.*}}) : (i64, !llvm.ptr, i64) -> ()
+// CHECK-NEXT:  func.return
+func.func private @first(%t: index) attributes {rt.kernel = []} {
+  func.return
+}
+func.func private @second(%t: index, %x: memref<?xf32>) attributes {rt.kernel = [memref<?xf32>]} {
+  func.return
+}
+func.func @on_a_device(%n: index, %x: memref<?xf32>) {
+  rt.call_tiles %n device, @second(%x) : memref<?xf32>
+  func.return
+}

@@ -352,3 +352,33 @@ func.func @slice(%x: memref<?x?x4xf32>, %i: index) -> memref<?x4xf32> {
   %row = rt.slice %x, %i : memref<?x?x4xf32> to memref<?x4xf32>
   func.return %row : memref<?x4xf32>
 }
+
+// -----
+
+// The function of the run time gets the number of the kernel, its arguments and the threads.
+// CHECK-LABEL: llvm.func @stepwell_launch(i64, !llvm.ptr, i64)
+// CHECK-LABEL: func.func @on_a_device(
+// CHECK:       %[[NUMBER:.*]] = llvm.mlir.constant(1) : i64
+// CHECK:       llvm.call @stepwell_launch(%[[NUMBER]], %{{.*}}, %{{.*}}) : (i64, !llvm.ptr, i64) -> ()
+// CHECK-NEXT:  func.return
+func.func private @first(%t: index) attributes {rt.kernel = []} {
+  func.return
+}
+func.func private @second(%t: index, %x: memref<?xf32>) attributes {rt.kernel = [memref<?xf32>]} {
+  func.return
+}
+func.func @on_a_device(%n: index, %x: memref<?xf32>) {
+  rt.call_tiles %n device, @second(%x) : memref<?xf32>
+  func.return
+}
+
+// -----
+
+func.func private @no_kernel(%t: index) {
+  func.return
+}
+func.func @on_a_device(%n: index) {
+  // expected-error @+1 {{@no_kernel is not for the threads of a device, expected a function with rt.kernel}}
+  rt.call_tiles %n device, @no_kernel()
+  func.return
+}

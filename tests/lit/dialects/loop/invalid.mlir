@@ -127,6 +127,16 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 loop.kernel @k(%n: index) -> () {
+  loop.for "i" %i to %n serial {
+    // expected-error @+1 {{loop.for: threads inside of another loop, expected a loop of threads around it, got serial}}
+    loop.for "j" %j to %n threads {
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{loop.for: wrong kind of a loop that carries values, expected serial or reduction, got tiles}}
   %s = loop.for "k" %k to %n tiles carry(%a = %z : f32) {

@@ -41,6 +41,18 @@ loop.kernel @dense(%x: memref<?x9xf32>, %w: memref<20x9xf32> {loop.constant}, %b
   }
 }
 
+// CHECK-LABEL: loop.kernel @on_a_device
+// CHECK-NEXT:  loop.for "i" %i to 3 threads {
+// CHECK-NEXT:    loop.for "j" %j to 4 threads {
+loop.kernel @on_a_device() -> (%y: memref<3x4xf32>) {
+  loop.for "i" %i to 3 threads {
+    loop.for "j" %j to 4 threads {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x4xf32>
+    }
+  }
+}
+
 // CHECK-LABEL: loop.kernel @bounds
 // CHECK:       loop.for "i" %i to min (d0) -> (16, ((d0 * -16) + 100))(%n) serial {
 // CHECK:       loop.for "j" %j to min () -> (16, 10)() unroll {

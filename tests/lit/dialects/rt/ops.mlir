@@ -71,10 +71,20 @@ func.func @tiles(%x: memref<?xf32>, %n: index) {
   ^bb1(%tile2: index):
     rt.yield
   }
+  // CHECK-NEXT: rt.parallel_tiles %n device {
+  // CHECK-NEXT: ^{{.*}}(%thread: index):
+  // CHECK-NEXT: rt.yield
+  // CHECK-NEXT: }
+  rt.parallel_tiles %n device {
+  ^bb2(%thread: index):
+    rt.yield
+  }
   // CHECK-NEXT: rt.call_tiles %n, @tile(%x) : memref<?xf32>
   rt.call_tiles %n, @tile(%x) : memref<?xf32>
   // CHECK-NEXT: rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
   rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
+  // CHECK-NEXT: rt.call_tiles %n device, @tile(%x) : memref<?xf32>
+  rt.call_tiles %n device, @tile(%x) : memref<?xf32>
   func.return
 }
 func.func private @tile(index, memref<?xf32>)

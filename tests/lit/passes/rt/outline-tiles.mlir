@@ -66,3 +66,21 @@ func.func private @two_tiles1(index)
 func.func @other(%n: index) -> index {
   func.return %n : index
 }
+
+// -----
+
+// A function of a thread keeps the types of its arguments, which whoever launches it needs.
+// CHECK-LABEL: func.func @on_a_device(
+// CHECK-SAME: %y: memref<?x4xf32>, %n: index) {
+// CHECK-NEXT: rt.call_tiles %n device, @on_a_device_thread0(%y) : memref<?x4xf32>
+// CHECK-NEXT: func.return
+// CHECK-LABEL: func.func private @on_a_device_thread0(
+// CHECK-SAME: %t: index, %z: memref<?x4xf32>) attributes {rt.kernel = [memref<?x4xf32>]} {
+// CHECK-NEXT: func.return
+func.func @on_a_device(%y: memref<?x4xf32>, %n: index) {
+  rt.parallel_tiles %n device captures(%y : memref<?x4xf32>) {
+  ^bb0(%t: index, %z: memref<?x4xf32>):
+    rt.yield
+  }
+  func.return
+}

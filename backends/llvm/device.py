@@ -1,0 +1,183 @@
+"""The code of a program for a device: its kernels as PTX.
+
+A kernel calls the function of a thread, which is inlined, in each thread whose number is below that
+of the launch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from xdsl.dialects import llvm as llvm_dialect
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.ir import Attribute, Operation
+
+from ...core.errors import CompileError, UnsupportedError, explain
+from ...core.exclusive import exclusive
+from ...core.ir.printing import Listing
+from ...core.ir.symbols import symbol_of
+from ...core.ir.walks import operations_in
+from ...core.target import Device, Target
+from ...dialects.program import KERNEL, kernel_arguments
+from .debug import DebugInfo
+from .machine import initialize
+from .translate import translate
+
+_WORD, _NARROW = ir.IntType(64), ir.IntType(32)
+_KNOWN = re.compile(
+    r"(fma|sqrt|fabs|floor|ceil|trunc|rint|roundeven|copysign|minnum|maxnum|minimum|maximum|smin|"
+    r"smax|umin|umax|abs|ctpop|ctlz|cttz|bswap|bitreverse|fshl|fshr|fptosi\.sat|fptoui\.sat|"
+    r"memcpy|memset|memmove|nvvm|lifetime|assume)\."
+)
+"""The intrinsics that LLVM's back end for devices has. It ends the process at others."""
+_INTRINSIC = re.compile(r"^declare .*@\"?llvm\.([\w.]+)", re.MULTILINE)
+
+_PLAIN = (
+    (re.compile(r"^(\.target \w+), debug$", re.MULTILINE), r"\1"),
+    (re.compile(r"^(\s*\.loc[\s\d]+),.*$", re.MULTILINE), r"\1"),
+    (re.compile(r"^\s*\.section\s+\S+\s*\{[^{}]*\}\n", re.MULTILINE), ""),
+)
+"""What is removed of debug information, with which drivers optimise less; lines are left."""
+
+
+@dataclass(frozen=True)
+class DeviceKernel:
+    """A kernel of a program: its name in the code, and the types of its arguments."""
+
+    name: str
+    arguments: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
+class DeviceCode:
+    """The kernels of a program, in the order of their numbers, and their text."""
+
+    device: Device
+    kernels: tuple[DeviceKernel, ...]
+    text: str
+
+
+def device_code(module: ModuleOp, target: Target, source: Listing | None = None) -> DeviceCode:
+    """The code for the device of a target, of a module at stage `llvm`.
+
+    With `source`, the lines of nodes, it has their lines.
+
+    Raises:
+        CompileError: if the target has no device, or the code cannot be translated.
+        UnsupportedError: if the device lacks a function that it calls.
+    """
+    device = target.device
+    if device is None:
+        fact, expected = "the target has no device", "one such as cuda:sm_90,emulated"
+        raise CompileError(explain("ptx", fact, expected=expected, got=target.name))
+    functions = [op for op in module.ops if KERNEL in op.attributes]
+    kernels = tuple(DeviceKernel(f"{_name(op)}_kernel", kernel_arguments(op)) for op in functions)
+    needed = ModuleOp([op.clone() for op in _with_callees(module, functions)])
+    described: list[DebugInfo] = []
+
+    class Described(DebugInfo):
+        """Debug information to which that of kernels is added."""
+
+        def __init__(self, module: ir.Module, source: Listing) -> None:
+            super().__init__(module, source)
+            described.append(self)
+
+    translated = translate(needed, target, source, Described)
+    translated.triple = device.triple
+    for op, kernel in zip(functions, kernels, strict=True):
+        thread, debug = cast(llvm_dialect.FuncOp, op), described[0] if described else None
+        _add_kernel(translated, thread, kernel.name, debug)
+    text = str(translated)
+    for name in _INTRINSIC.findall(text):
+        if not _KNOWN.match(f"{name}."):
+            fact = f"the device has no function llvm.{name}"
+            raise UnsupportedError(explain(device.name, fact))
+    return DeviceCode(device, kernels, _assembly(text, device))
+
+
+def host_module(module: ModuleOp) -> ModuleOp:
+    """A module without the functions that a device runs."""
+    return ModuleOp(
+        [op.clone() for op in module.ops if KERNEL not in op.attributes], dict(module.attributes)
+    )
+
+
+def _name(op: Operation) -> str:
+    return cast(llvm_dialect.FuncOp, op).sym_name.data
+
+
+def _with_callees(module: ModuleOp, functions: list[Operation]) -> Iterator[Operation]:
+    """Functions, those that they call, and the variables of both, in the order of the module."""
+    symbols = {name: op for op in module.ops if (name := symbol_of(op)) is not None}
+    found, left = set[str](), [_name(op) for op in functions]
+    while left:
+        name = left.pop()
+        if name in found or name not in symbols:
+            continue
+        found.add(name)
+        for op in operations_in(symbols[name]):
+            if isinstance(op, llvm_dialect.CallOp) and op.callee is not None:
+                left.append(op.callee.root_reference.data)
+            elif isinstance(op, llvm_dialect.AddressOfOp):
+                left.append(op.global_name.root_reference.data)
+    return (op for op in module.ops if symbol_of(op) in found)
+
+
+def _add_kernel(
+    module: ir.Module, op: llvm_dialect.FuncOp, name: str, debug: DebugInfo | None
+) -> None:
+    """Add a kernel that calls the function of a thread, if there is a thread of its number."""
+    thread: Any = module.get_global(op.sym_name.data)
+    thread.linkage = "internal"
+    thread.attributes.add("alwaysinline")
+    kinds = [argument.type for argument in thread.args]
+    kernel = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    kernel.calling_convention = "ptx_kernel"
+    entry, run, end = (kernel.append_basic_block() for _ in range(3))
+    builder = ir.IRBuilder(entry)
+    if debug is not None:
+        builder.debug_metadata = debug.function(op, kernel)(UnknownLoc())
+    block, threads, own = (
+        builder.zext(builder.call(_register(module, register), ()), _WORD)
+        for register in ("ctaid", "ntid", "tid")
+    )
+    number = builder.add(builder.mul(block, threads), own)
+    builder.cbranch(builder.icmp_signed("<", number, kernel.args[0]), run, end)
+    builder.position_at_end(run)
+    builder.call(thread, [number, *kernel.args[1:]])
+    builder.branch(end)
+    builder.position_at_end(end)
+    builder.ret_void()
+    for given, argument in zip(thread.args, kernel.args, strict=True):
+        if "noalias" in given.attributes:
+            argument.attributes.add("noalias")
+
+
+def _register(module: ir.Module, register: str) -> ir.Function:
+    name = f"llvm.nvvm.read.ptx.sreg.{register}.x"
+    if name in module.globals:
+        return module.get_global(name)
+    return ir.Function(module, ir.FunctionType(_NARROW, ()), name)
+
+
+@exclusive
+def _assembly(text: str, device: Device) -> str:
+    """The assembly of LLVM IR for a device, after LLVM's passes."""
+    initialize()
+    target = llvm.Target.from_triple(device.triple)
+    machine = target.create_target_machine(cpu=device.name, features=device.features, opt=3)
+    module = llvm.parse_assembly(text, llvm.create_context())
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    found = machine.emit_assembly(module)
+    for pattern, replacement in _PLAIN:
+        found = pattern.sub(replacement, found)
+    return found

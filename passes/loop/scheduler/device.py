@@ -1,0 +1,56 @@
+"""Kernels on a device: the iterations of each nest are threads."""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.ir import Operation
+from xdsl.traits import ConstantLike, is_side_effect_free
+
+from ....dialects.loop.attrs import LoopKind
+from ....dialects.loop.nests import perfect_nest
+from ....dialects.loop.ops import ForOp, KernelOp
+from .schedule import Schedule
+
+
+def schedule_for_device(schedule: Schedule) -> list[str]:
+    """Bind the parallel loops of each nest; return the reasons.
+
+    A kernel with more at its top than independent nests, such as the sum of all elements, runs in
+    one thread.
+    """
+    body = list(schedule.kernel.body.block.ops)
+    nests = [op for op in body if isinstance(op, ForOp)]
+    others = [op for op in body if not isinstance(op, ForOp)]
+    if not all(map(_is_independent, nests)) or not all(map(_is_scalar, others)) or not nests:
+        schedule.enclose("one")
+        schedule.bind("one")
+        return ["one thread, as statements are outside of parallel loops"]
+    reasons: list[str] = []
+    for nest in nests:
+        names: list[str] = []
+        for loop in perfect_nest(nest):
+            if not _is_independent(loop):
+                break
+            names.append(loop.loop_name.data)
+        schedule.bind(*names)
+        reasons.append(f"a thread for each {', '.join(names)}")
+    return reasons
+
+
+def on_the_host(kernel: KernelOp) -> Operation | None:
+    """The first operation of a kernel that the host would execute, scalars aside."""
+    for op in kernel.body.block.ops:
+        if not _is_scalar(op) and not (isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS):
+            return op
+    return None
+
+
+def _is_independent(loop: ForOp) -> bool:
+    return loop.is_plain and loop.kind.data is LoopKind.PARALLEL
+
+
+def _is_scalar(op: Operation) -> bool:
+    """Whether an operation computes scalars, such as sizes, of others, without any memory."""
+    if op.has_trait(ConstantLike) or isinstance(op, memref.DimOp):
+        return True
+    return not op.regions and is_side_effect_free(op)

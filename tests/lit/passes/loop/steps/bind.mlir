@@ -1,0 +1,38 @@
+// RUN: stepwell-opt %s -p "loop-bind{kernel=copy loops=i,j}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-bind{kernel=copy loops=i}" | filecheck %s --check-prefix=OUTER
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=j}" 2>&1 | filecheck %s --check-prefix=INSIDE
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=j,i}" 2>&1 | filecheck %s --check-prefix=ORDER
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=i},loop-bind{kernel=copy loops=i}" 2>&1 | filecheck %s --check-prefix=KIND
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=sum loops=k}" 2>&1 | filecheck %s --check-prefix=SUM
+
+// INSIDE: loop-bind: loop "j" of @copy: is inside of "i"
+// ORDER: loop-bind: loop "i" of @copy: is not perfectly nested in "j"
+// KIND: loop-bind: loop "i" of @copy: wrong kind, expected parallel, got threads
+// SUM: loop-bind: loop "k" of @sum: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
+
+// OUTER: loop.schedule = "bind(i)"
+// OUTER-NEXT:  loop.for "i" %i to 3 threads {
+// OUTER-NEXT:    loop.for "j" %j to 4 {
+
+// CHECK-LABEL: loop.kernel @copy
+// CHECK-SAME: loop.schedule = "bind(i, j)"
+// CHECK-NEXT:  loop.for "i" %i to 3 threads {
+// CHECK-NEXT:    loop.for "j" %j to 4 threads {
+loop.kernel @copy(%x: memref<3x4xf32>) -> (%y: memref<3x4xf32>) {
+  loop.for "i" %i to 3 {
+    loop.for "j" %j to 4 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<3x4xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<3x4xf32>
+    }
+  }
+}
+
+loop.kernel @sum(%x: memref<4xf32>) -> (%y: memref<f32>) {
+  %z = arith.constant 0.0 : f32
+  %s = loop.for "k" %k to 4 reduction carry(%acc = %z : f32 add) {
+    %v = loop.load %x (d0) -> (d0)(%k) : memref<4xf32>, f32
+    %t = arith.addf %acc, %v : f32
+    loop.yield %t : f32
+  }
+  loop.store %s, %y () -> ()() : f32, memref<f32>
+}

@@ -1,0 +1,269 @@
+"""Programs whose kernels run on an emulated device: every stage, odd sizes, faults, counters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.parser import Parser
+
+import stepwell as sw
+from stepwell.backends.llvm.device import device_code
+from stepwell.core.registry import make_context
+from stepwell.core.target import named
+from stepwell.frontends import gnn
+from tests.harness import RNG, floats
+
+DEVICE = "cuda:sm_90,emulated"
+STAGES = ("scheduled", "loops", "llvm", "ptx")
+TOLERANCE = 2e-6
+"""Sums of up to 40 products of numbers of size 1, which the reference adds in another order."""
+
+
+def everywhere(module: sw.Module, *inputs: Any) -> sw.Executable:
+    """Compare a program, and its stages from where schedules are, with the reference."""
+    exe = sw.compile(module, target=DEVICE)
+    wanted = module.run_reference(*inputs)
+    for stage in STAGES:
+        found = exe.run_at(stage, *inputs)
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, err_msg=stage)
+    return exe
+
+
+def mlp(rows: int | None) -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (rows, 13), "f32")
+    hidden = b.relu(b.dense(x, floats(17, 13), bias=floats(17)))
+    b.output(b.softmax(b.dense(hidden, floats(5, 17), bias=floats(5))), name="y")
+    return b.module()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 129])
+def test_a_perceptron(rows: int) -> None:
+    everywhere(mlp(rows), floats(rows, 13))
+
+
+def test_a_perceptron_of_any_size() -> None:
+    module = mlp(None)
+    exe = sw.compile(module, target=DEVICE)
+    for rows in (0, 1, 33, 400):
+        x = floats(rows, 13)
+        wanted = module.run_reference(x)
+        np.testing.assert_allclose(exe(x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (5, 37), (130, 2)])
+def test_softmax(shape: tuple[int, int]) -> None:
+    b = sw.Builder("main")
+    b.output(b.softmax(b.input("x", shape, "f32")), name="y")
+    exe = everywhere(b.module(), floats(*shape))
+    assert "ex2" not in exe.ir("ptx"), "exponentials are those of the host, to the last bit"
+
+
+GCN = gnn.Sequential(
+    gnn.GCNConv(floats(9, 6), floats(6)), gnn.ReLU(), gnn.GCNConv(floats(6, 3), floats(3))
+)
+EDGES = np.array([[0, 1, 2, 3, 3], [1, 2, 0, 1, 4]])
+
+
+def test_a_graph_network() -> None:
+    """Nodes 5 and 6 have no edges."""
+    graph = gnn.Graph.from_edge_index(EDGES, num_nodes=7)
+    module = GCN.to_module(graph, features=sw.TensorSpec((7, 9), "f32"))
+    everywhere(module, floats(7, 9))
+
+
+@pytest.mark.parametrize(("nodes", "edges"), [(1, 0), (7, 5), (200, 900)])
+def test_a_graph_network_of_any_graph(nodes: int, edges: int) -> None:
+    module = GCN.to_module(gnn.GraphSpec(), features=sw.TensorSpec((None, 9), "f32"))
+    graph = gnn.Graph.from_edge_index(RNG.integers(0, nodes, (2, edges)), num_nodes=nodes)
+    exe, x = sw.compile(module, target=DEVICE), floats(nodes, 9)
+    wanted = module.run_reference(graph, x)
+    np.testing.assert_allclose(exe(graph, x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("op", ["exp", "tanh", "sigmoid", "erf", "log", "sqrt", "floor", "gelu"])
+def test_functions_are_those_of_the_host(op: str) -> None:
+    b = sw.Builder("main")
+    b.output(getattr(b, op)(b.input("x", (100,), "f32")), name="y")
+    module, x = b.module(), np.abs(floats(100)) + np.float32(0.01)
+    exe = sw.compile(module, target=DEVICE)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(exe(x), sw.compile(module)(x))
+
+
+OPERATORS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
+    "layer_norm": (lambda b, x: b.layer_norm(x, floats(33), floats(33)), [(5, 33)], "f32"),
+    "cumulative": (lambda b, x: b.cumulative(x, "sum", axis=1), [(5, 9)], "f32"),
+    "matmul": (lambda b, x, y: b.matmul(x, y), [(2, 5, 13), (2, 13, 7)], "f32"),
+    "attention": (lambda b, q, k, v: b.attention(q, k, v), [(1, 2, 9, 8)] * 3, "f32"),
+    "conv": (lambda b, x: b.relu(b.conv(x, floats(4, 3, 3, 3))), [(1, 3, 8, 9)], "f32"),
+    "squares of f16": (lambda b, x: b.relu(x * x), [(5, 8)], "f16"),
+    "functions of f64": (lambda b, x: b.exp(b.tanh(x)), [(5, 8)], "f64"),
+    "rows": (lambda b, x: b.reduce(x, "max", axes=[1], keepdims=False), [(6, 1)], "f32"),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators(name: str) -> None:
+    """A scalar that the host computes is an argument of a kernel, as in `layer_norm`."""
+    make, shapes, kind = OPERATORS[name]
+    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
+    b = sw.Builder("main")
+    inputs = [b.input(f"x{n}", shape, kind) for n, shape in enumerate(shapes)]
+    b.output(make(b, *inputs), name="y")
+    everywhere(b.module(), *(floats(*shape, dtype=dtype) for shape in shapes))
+
+
+def test_integers() -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (5, 8), "i64")
+    b.output(x * x + x, name="y")
+    everywhere(b.module(), RNG.integers(-(2**40), 2**40, (5, 8)))
+
+
+def test_a_sum_of_everything_is_one_thread() -> None:
+    b = sw.Builder("main")
+    b.output(b.reduce(b.input("x", (5, 7), "f32"), "sum", axes=[0, 1], keepdims=False), name="y")
+    exe = everywhere(b.module(), floats(5, 7))
+    (made,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
+    assert made.what == "enclose(one); bind(one)"
+    assert "one thread, as statements are outside of parallel loops" in str(made)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_levels(level: int) -> None:
+    module, x = mlp(7), floats(7, 13)
+    exe = sw.compile(module, target=DEVICE, opt_level=level)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=TOLERANCE, atol=TOLERANCE)
+    assert len(exe.launches) == exe.ir("ptx").count(".entry")
+
+
+def test_a_schedule_by_hand() -> None:
+    """Of rows, a thread computes four: it loads a row of the weight once for them."""
+    module, x = mlp(8), floats(8, 13)
+    trace = "@fused_dense_relu: split(i, 4); reorder(i0, j, i1); bind(i0, j)"
+    exe = sw.compile(module, target=DEVICE, schedule=trace)
+    np.testing.assert_allclose(exe(x), module.run_reference(x), rtol=TOLERANCE, atol=TOLERANCE)
+    plain = sw.compile(module, target=DEVICE)
+    plain(x)
+    counted = exe.launches[0], plain.launches[0]
+    by_hand, usual = ([r.warps for r in e.lines if r.group == "load global"] for e in counted)
+    assert sum(by_hand) < sum(usual)
+
+
+def test_what_the_host_would_execute_is_refused() -> None:
+    with pytest.raises(
+        sw.CompileError, match=r"the host would execute loop\.for of @fused_dense_relu"
+    ):
+        sw.compile(mlp(8), target=DEVICE, schedule="@fused_dense_relu: split(i, 4)")
+
+
+def test_a_fault_is_at_the_node_of_the_model() -> None:
+    """In the text of a later stage, whose accesses are not proved, all threads write to one row."""
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (40,), "f32")), name="y")
+    module = b.module()
+    exe, x = sw.compile(module, target=DEVICE), floats(40)
+    text, count = re.subn(
+        r"(memref.store .*\[)%\w+(\].*)", r'\1%zero\2 loc("act")', exe.ir("loops")
+    )
+    assert count == 1
+    text = re.sub(r"(%\w+ = memref.load)", r"%zero = arith.constant 0 : index\n\1", text)
+    wrong = sw.compile(sw.from_mlir(text), target=DEVICE)
+    for _ in range(2):
+        with pytest.raises(
+            sw.EmulationError, match=r"race: byte 0 of argument \d \(memref<40xf32>\)"
+        ) as caught:
+            wrong(x)
+        assert caught.value.kind == "race"
+        assert re.fullmatch(r"main\.loops\.mlir:\d+", caught.value.source or "")
+    np.testing.assert_array_equal(exe(x), np.maximum(x, 0))
+
+
+def test_launches_are_counted() -> None:
+    exe = sw.compile(mlp(7), target=DEVICE)
+    assert exe.launches == ()
+    exe(floats(7, 13))
+    first, second = exe.launches
+    assert (first.kernel, first.blocks, first.threads) == (
+        "fused_dense_relu_thread0_kernel",
+        1,
+        128,
+    )
+    assert first.mix["fma"] == 13 * 4, "119 threads are 4 warps"
+    assert second.total("diverged") == 1, "7 rows of a warp"
+    assert sw.compile(mlp(7)).launches == ()
+
+
+def test_stages_as_text() -> None:
+    exe = sw.compile(mlp(7), target=DEVICE)
+    assert exe.stages[-1] == "ptx"
+    text = exe.ir("ptx")
+    assert ".target sm_90\n" in text
+    assert ".section" not in text
+    host = sw.compile(mlp(7))
+    assert "ptx" not in host.stages
+    with pytest.raises(sw.CompileError, match="ptx: the target has no device"):
+        host.ir("ptx")
+
+
+def test_new_weights_and_any_stage() -> None:
+    module, x = mlp(7), floats(7, 13)
+    exe = sw.compile(module, target=DEVICE)
+    for stage in ("kernels", "scheduled", "loops", "llvm"):
+        again = sw.from_mlir(exe.ir(stage), weights=exe.weights(stage))
+        np.testing.assert_array_equal(sw.compile(again, target=DEVICE)(x), exe(x))
+
+
+def test_compilations_are_checked_bisected_and_profiled() -> None:
+    module, x = mlp(7), floats(7, 13)
+    wanted = module.run_reference(x)
+    exe = sw.compile(module, target=DEVICE, check=True)
+    np.testing.assert_allclose(exe(x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    assert sw.bisect(module, (x,), target=DEVICE) is None
+    rows = {row.name for row in exe.profile(x, repeat=1).kernels}
+    assert rows == {"fused_dense_relu", "fused_dense_softmax"}
+
+
+def test_a_schedule_step_by_step() -> None:
+    s = sw.schedule(mlp(7), "fused_dense_relu", start="none", target=DEVICE)
+    s.bind("i", "j")
+    assert s.loops == ["i", "j", "k"]
+    assert "to 17 threads {" in s.ir()
+
+
+FUNCTION = """
+llvm.func internal @f(%t: i64, %x: !llvm.ptr) attributes {rt.kernel = KERNEL} {
+  %v = llvm.load %x : !llvm.ptr -> f32
+  %w = llvm.intr.exp(%v) : (f32) -> f32
+  llvm.store %w, %x : f32, !llvm.ptr
+  llvm.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "says"),
+    [
+        ("[memref<4xf32>]", sw.UnsupportedError, "sm_90: the device has no function llvm.exp.f32"),
+        ("1", sw.CompileError, "rt.kernel: malformed, expected .*, got 1"),
+    ],
+)
+def test_code_that_is_not_for_a_device(kernel: str, kind: type[Exception], says: str) -> None:
+    """LLVM would end the process at the exponential."""
+    op = Parser(make_context(), FUNCTION.replace("KERNEL", kernel)).parse_module()
+    with pytest.raises(kind, match=says):
+        device_code(op, named(DEVICE))
+
+
+def test_what_programs_for_a_device_cannot_do_yet(tmp_path: Any) -> None:
+    exe = sw.compile(mlp(7), target=DEVICE)
+    says = "a program for a device cannot be saved or exported"
+    with pytest.raises(sw.UnsupportedError, match=says):
+        exe.save(tmp_path / "model.stepwell")
+    with pytest.raises(sw.UnsupportedError, match=says):
+        sw.export(mlp(7), tmp_path / "library", target=DEVICE)
