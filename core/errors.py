@@ -60,9 +60,10 @@ class MiscompilationError(CompileError):
 class EmulationError(StepwellError):
     """A kernel does what hardware does not report, or reports without saying where.
 
-    `kind` is "race", "bounds", "alignment", "uninitialised", "barrier", "read-only", "division" or
-    "endless"; `line` is the line of the instruction in the text, `source` the file and line that it
-    was compiled from, if the text says, and `block` and `thread` are the coordinates of the thread.
+    `kind` is "race", "bounds", "alignment", "uninitialised", "barrier", "read-only", "division",
+    "trap" or "endless"; `line` is the line of the instruction in the text, `source` the file and
+    line that it was compiled from, if the text says, and `block` and `thread` are the coordinates
+    of the thread.
     """
 
     kind: str

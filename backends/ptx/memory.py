@@ -23,7 +23,7 @@ class FaultError(Exception):
     """What one of the threads that execute an instruction did wrong.
 
     Attributes:
-        kind: "race", "bounds", "alignment", "uninitialised", "barrier", "read-only" or "division".
+        kind: what it is called; see `EmulationError`.
         fact: what is wrong, in words.
         at: the number of the thread among those that execute the instruction.
     """
