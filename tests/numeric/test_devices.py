@@ -95,6 +95,21 @@ def test_functions_are_those_of_the_host(op: str) -> None:
     np.testing.assert_array_equal(exe(x), sw.compile(module)(x))
 
 
+@pytest.mark.parametrize("op", ["sin", "cos", "tan"])
+def test_functions_of_the_library_of_the_host_are_refused(op: str) -> None:
+    b = sw.Builder("main")
+    b.output(getattr(b, op)(b.input("x", (4,), "f32")), name="y")
+    with pytest.raises(sw.UnsupportedError, match=rf"the device has no function llvm\.{op}\.f32"):
+        sw.compile(b.module(), target=DEVICE)
+
+
+def test_attention_over_a_graph() -> None:
+    graph = gnn.Graph.from_edge_index(RNG.integers(0, 12, (2, 40)), num_nodes=12)
+    layer = gnn.GATConv(floats(8, 6), floats(2, 4), floats(2, 4), floats(8))
+    module = gnn.Sequential(layer).to_module(graph, features=sw.TensorSpec((12, 6), "f32"))
+    everywhere(module, floats(12, 6))
+
+
 OPERATORS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
     "layer_norm": (lambda b, x: b.layer_norm(x, floats(33), floats(33)), [(5, 33)], "f32"),
     "cumulative": (lambda b, x: b.cumulative(x, "sum", axis=1), [(5, 9)], "f32"),
