@@ -15,7 +15,8 @@ from stepwell.backends.llvm.device import device_code
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
-from tests.harness import RNG, floats
+
+from ..harness import RNG, floats
 
 DEVICE = "cuda:sm_90,emulated"
 STAGES = ("scheduled", "loops", "llvm", "ptx")

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 
 import stepwell as sw
-from tests.harness import RNG, floats
+
+from ..harness import RNG, floats
 
 
 def dtype_of(kind: str) -> np.dtype[Any]:

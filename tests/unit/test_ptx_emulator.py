@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
-from tests.harness import floats
+
+from ..harness import floats
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<9>; .reg .b32 %r<20>; .reg .f32 %f<9>; .reg .b64 %rd<9>;"
