@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.exclusive import exclusive
 from ...core.ir.printing import Listing
+from ...core.ir.provenance import origin
 from ...core.ir.symbols import symbol_of
 from ...core.ir.walks import operations_in
 from ...core.target import Device, Target
@@ -95,8 +96,10 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
     text = str(translated)
     for name in _INTRINSIC.findall(text):
         if not _KNOWN.match(f"{name}."):
+            op = f"llvm.intr.{name.partition('.')[0]}"
+            where = next((origin(one) for one in operations_in(needed) if one.name == op), None)
             fact = f"the device has no function llvm.{name}"
-            raise UnsupportedError(explain(device.name, fact))
+            raise UnsupportedError(explain(device.name, fact, origin=where))
     return DeviceCode(device, kernels, _assembly(text, device))
 
 

@@ -100,7 +100,7 @@ def test_functions_are_those_of_the_host(op: str) -> None:
 def test_functions_of_the_library_of_the_host_are_refused(op: str) -> None:
     b = sw.Builder("main")
     b.output(getattr(b, op)(b.input("x", (4,), "f32")), name="y")
-    with pytest.raises(sw.UnsupportedError, match=rf"the device has no function llvm\.{op}\.f32"):
+    with pytest.raises(sw.UnsupportedError, match=rf"no function llvm\.{op}\.f32 \(node "):
         sw.compile(b.module(), target=DEVICE)
 
 
