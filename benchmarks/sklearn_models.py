@@ -64,7 +64,9 @@ def proto_of(name: str) -> tuple[ModelProto, np.ndarray]:
     model.fit(x, classes if hasattr(model, "predict_proba") else target)
     # Without it the scores are a list of dictionaries.
     options = {"zipmap": False} if hasattr(model, "predict_proba") else None
-    return to_onnx(model, x[:1], options=options), x
+    proto = to_onnx(model, x[:1], options=options)
+    assert isinstance(proto, ModelProto)
+    return proto, x
 
 
 def forest(rows: int) -> tuple[ModelProto, list[np.ndarray]]:
