@@ -125,7 +125,7 @@ class _ProofSearch:
         self.steps, self.depth = _MOST_STEPS, 0
 
     def answer(self, value: Affine, facts: Sequence[Affine]) -> Answer:
-        value, self.steps = joined(value), self.steps - 1
+        value, self.steps = _tightest(joined(value)), self.steps - 1
         self.depth += 1
         found = self.found(value, facts)
         self.depth -= 1
@@ -284,9 +284,21 @@ def _factors(value: Affine) -> int:
 # a * x + b < 0  ==  x <= (-b - 1) floordiv a  for a > 0
 def _simplest(value: Affine) -> Affine:
     """The same condition, with the smallest numbers."""
-    common = math.gcd(*(factor for monomial, factor in value.terms if monomial)) or 1
+    common = _common(value)
     terms = [(monomial, factor // common) for monomial, factor in value.terms if monomial]
     return Polynomial(terms) - ((-1 - value.constant) // common) - 1
+
+
+# a * x + b < 0  ==  a * x + a * (b floordiv a) < 0  for a > 0
+def _tightest(value: Affine) -> Affine:
+    """The same condition, with the smallest constant."""
+    rest = value.constant % _common(value)
+    return value - rest if rest else value
+
+
+def _common(value: Affine) -> int:
+    """The largest divisor of the factors of all unknowns."""
+    return math.gcd(*(factor for monomial, factor in value.terms if monomial)) or 1
 
 
 # a floordiv d - b floordiv d <= (a - b) ceildiv d  where a - b is a number

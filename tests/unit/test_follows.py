@@ -128,6 +128,8 @@ INSIDE = N - 1 - A
         (-C - 1, []),
         # Few numbers: not 0 and not 1  =>  1 - N < 0
         (-N + 1, [N - 1, N * 3 - 4]),
+        # The first number above 4 that is 1 more than a multiple of 800.
+        (800 - A, [A - 4, floor(A + 799, 800) - floor(A + 798, 800) - 1]),
     ],
 )
 def test_what_follows(value: Affine, facts: list[Affine]) -> None:
