@@ -29,9 +29,11 @@ from ...core.pipelines.actions import allowed
 from ...core.pipelines.budgets import EXACT
 from ...core.target import Target, named
 from ...dialects.bodies import depth_of
+from ...dialects.loop.attrs import LoopKind, LoopKindAttr
 from ...dialects.loop.nests import EXPENSIVE, MOST_LANES
 from ...dialects.loop.ops import (
     FoldOp,
+    ForOp,
     InstructionOp,
     KernelOp,
     LoadOp,
@@ -232,7 +234,8 @@ class LoopLegalizeVectorsPass(ModulePass):
     Requires: vectors of one axis or more.
     Order: after `loop-schedule`, which vectorises loops; before `convert-loop-to-scf`, which lowers
         vectors chunk by chunk.
-    Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know
+    Leaves: every operation (threads of a device that the target lacks are tiles), and in kernels
+    with vectors what `convert-loop-to-scf` needs to know
     about the machine: the chunks of each row, LLVM's names of instructions, how many machine
     vectors of a row an expensive function interleaves, which stores branch around their masks, and
     how many loads may be hoisted out of their loops.
@@ -249,7 +252,16 @@ class LoopLegalizeVectorsPass(ModulePass):
         for kernel in operations_in(op):
             if not isinstance(kernel, KernelOp) or not allowed("legalize vectors", kernel):
                 continue
+            if target.device is None:
+                _take_as_tiles(kernel)
             vectors = legalize_vectors(kernel, target)
             if vectors is not None and vectors.cuts:
                 what = f"rows of lanes: {', '.join(map(str, vectors.cuts))}"
                 decide(ctx, kernel, what, f"a machine vector has {target.vector_bits} bits")
+
+
+def _take_as_tiles(kernel: KernelOp) -> None:
+    """Make tiles of iterations that are to be threads of a device."""
+    for op in operations_in(kernel):
+        if isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS:
+            op.properties["kind"] = LoopKindAttr(LoopKind.TILES)

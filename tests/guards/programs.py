@@ -224,11 +224,11 @@ def _guard_locals(found: Memory) -> None:
         arguments = f"i64 {next(places)}, i64 {alloca['align']}, i64 {size}"
         return f"= call ptr @{_LOCAL}({arguments})"
 
-    def guarded_library(module: Any, target_machine: Any) -> Any:
+    def guarded_library(module: Any, *others: Any) -> Any:
         text, count = _ALLOCA.subn(replacement, str(module))
         if not count:
-            return link(module, target_machine)
+            return link(module, *others)
         changed = llvm.parse_assembly(f"{text}\ndeclare ptr @{_LOCAL}(i64, i64, i64)\n")
-        return link(changed, target_machine)
+        return link(changed, *others)
 
     jit._library = guarded_library

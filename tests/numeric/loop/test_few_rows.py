@@ -22,7 +22,8 @@ def default_trace(kernel: KernelOp, target: Target) -> str:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "parallel"),
-    [(1, 512, True), (3, 512, True), (4, 512, True), (1, 480, False), (4, 480, False)],
+    # 480 x 512 weights are streamed from beyond a cache of 1 MiB, which threads share the more.
+    [(1, 480, True), (4, 480, True), (1, 240, False), (4, 240, False)],
 )
 def test_one_row_is_as_much_work_as_four(kernels, kernel_of, rows, columns, parallel) -> None:
     kernel = kernel_of(kernels.dense(rows, columns, 512))
