@@ -60,9 +60,9 @@ def _matrices(
 def _array(arg: BlockArgument, random: np.random.Generator, least: int, most: int) -> np.ndarray:
     dtype, shape = dtype_of(memref_type(arg).element_type), _shape(arg, most)
     if dtype.kind in "iu":
-        return random.integers(0, least, shape).astype(dtype)
+        return np.asarray(random.integers(0, least, shape), dtype)
     # Positive, because sums of up to a thousand terms would cancel.
-    return np.abs(random.standard_normal(shape)).astype(dtype)
+    return np.asarray(np.abs(random.standard_normal(shape)), dtype)
 
 
 def _shape(value: SSAValue, unknown: int) -> Sequence[int]:

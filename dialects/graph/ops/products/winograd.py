@@ -83,7 +83,8 @@ class WinogradFilterOp(GraphOp):
         filters, channels, *_ = w.shape
         # One product of matrices for both axes, of one channel at a time, which a cache keeps.
         both = np.kron(self.matrix, self.matrix)
-        parts = w.reshape(filters, channels, -1).transpose(1, 2, 0).astype(np.float64, order="C")
+        parts = w.reshape(filters, channels, both.shape[1]).transpose(1, 2, 0)
+        parts = parts.astype(np.float64, order="C")
         u = np.empty((len(both), channels, filters), dtype_of(*self.infer_element_types()))
         with np.errstate(all="ignore"):
             for channel, part in enumerate(parts):
