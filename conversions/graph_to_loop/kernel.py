@@ -208,7 +208,7 @@ def _fill(
             with nest.standing_for(store.op):
                 store.at(index)
     for store in stores:
-        if is_framed(store.op):
+        if store.reshape is store.value and is_framed(store.op):
             with nest.standing_for(store.op):
                 _fill_frame(nest, cast("FrameInterface", store.op), store.buffer)
 

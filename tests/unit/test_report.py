@@ -167,7 +167,7 @@ def test_the_main_kernel_of_an_operator_comes_first() -> None:
     found = collect(Compilation.of(Request(b.module(), "x86-64-v3", threads=1)))
     conv, relu = (next(o for o in found.graph.operators if o.kind == k) for k in KINDS)
     assert [found.kernels[kernel].name for kernel in conv.kernels] == [
-        "fused_blocked_conv_relu",
+        "fused_blocked_conv_relu_pad",
         "fused_pad_reshape_transpose",
     ]
     assert relu.kernels == conv.kernels[:1]

@@ -61,9 +61,7 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
 def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.ConvOp]:
     """The convolutions that can work on blocks."""
     for op in ops:
-        if not isinstance(op, graph.ConvOp):
-            continue
-        if not (op.is_depthwise or blocking.keeps_groups(op)):
+        if not isinstance(op, graph.ConvOp) or not blocking.keeps_groups(op):
             continue
         weighed = all(is_constant(operand) for operand in op.operands[1:]) and not is_constant(op.x)
         numbers = element_type(op.x) in (f32, f64)

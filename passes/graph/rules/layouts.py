@@ -74,8 +74,13 @@ class Blocking:
         return block >= _FILLED * self.vectors(block) * self.lanes
 
     def keeps_groups(self, conv: graph.ConvOp) -> bool:
-        """Whether blocks of the channels of a convolution fill vectors, and cut no groups."""
-        blocks = ((self.block(n), part) for n, part in _groups(conv).items() if n > 0)
+        """Whether blocks of the channels of a convolution fill vectors, and cut no groups.
+
+        Groups of one channel each may lie in any block of several.
+        """
+        blocks = [(self.block(n), part) for n, part in _groups(conv).items() if n > 0]
+        if conv.is_depthwise:
+            return all(block > 1 for block, _ in blocks)
         return all(part % block == 0 and self._fills_vectors(block) for block, part in blocks)
 
     def same_block(self, channels: Sequence[int]) -> bool:

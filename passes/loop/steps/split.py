@@ -183,6 +183,9 @@ class _Split(RangedRebuild):
         self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
     ) -> list[AffineExpr]:
         found = super().composed(map, operands, symbols)
+        if self.suffix:
+            # The rest is at indices of the same form as the chunks, which together are all.
+            return found
         return [self.folded(e) if type(e) is AffineBinaryOpExpr else e for e in found]
 
     def folded(self, expr: AffineExpr) -> AffineExpr:
