@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from ...core.ir.context import decide, target_of
+from ...core.ir.context import decide, known_to, target_of
 from ...core.ir.refusal import refused
 from ...core.ir.typed import bits
 from ...core.ir.walks import operations_in
@@ -234,7 +234,7 @@ class LoopLegalizeVectorsPass(ModulePass):
     Requires: vectors of one axis or more.
     Order: after `loop-schedule`, which vectorises loops; before `convert-loop-to-scf`, which lowers
         vectors chunk by chunk.
-    Leaves: every operation (threads of a device that the target lacks are tiles), and in kernels
+    Leaves: every operation (threads of a device that a compilation has not are tiles), and in kernels
     with vectors what `convert-loop-to-scf` needs to know
     about the machine: the chunks of each row, LLVM's names of instructions, how many machine
     vectors of a row an expensive function interleaves, which stores branch around their masks, and
@@ -249,10 +249,11 @@ class LoopLegalizeVectorsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(ctx) if self.target is None else named(self.target)
+        compiled_for = known_to(ctx).target
         for kernel in operations_in(op):
             if not isinstance(kernel, KernelOp) or not allowed("legalize vectors", kernel):
                 continue
-            if target.device is None:
+            if compiled_for is not None and compiled_for.device is None:
                 _take_as_tiles(kernel)
             vectors = legalize_vectors(kernel, target)
             if vectors is not None and vectors.cuts:
