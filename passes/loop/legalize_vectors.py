@@ -234,11 +234,11 @@ class LoopLegalizeVectorsPass(ModulePass):
     Requires: vectors of one axis or more.
     Order: after `loop-schedule`, which vectorises loops; before `convert-loop-to-scf`, which lowers
         vectors chunk by chunk.
-    Leaves: every operation (threads of a device that a compilation has not are tiles), and in kernels
-    with vectors what `convert-loop-to-scf` needs to know
+    Leaves: every operation, and in kernels with vectors what `convert-loop-to-scf` needs to know
     about the machine: the chunks of each row, LLVM's names of instructions, how many machine
     vectors of a row an expensive function interleaves, which stores branch around their masks, and
-    how many loads may be hoisted out of their loops.
+    how many loads may be hoisted out of their loops. In a compilation for a target without a
+    device, threads are tiles.
     """
 
     name = "loop-legalize-vectors"

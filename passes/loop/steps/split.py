@@ -62,7 +62,7 @@ from ....dialects.loop.nests import (
     loop_names,
     refusal,
 )
-from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.ops import ForOp, KernelOp, StoreOp
 from ....dialects.loop.proofs.bounds import without_repeats
 from ....dialects.loop.proofs.indices import may_be_negative
 from ....dialects.loop.proofs.ranges import RangedRebuild
@@ -183,8 +183,8 @@ class _Split(RangedRebuild):
         self, map: AffineMap, operands: Sequence[SSAValue], symbols: Sequence[AffineExpr] = ()
     ) -> list[AffineExpr]:
         found = super().composed(map, operands, symbols)
-        if self.suffix:
-            # The rest is at indices of the same form as the chunks, which together are all.
+        if self.suffix and type(self.source) is StoreOp:
+            # Stores of the rest have the form of those of chunks: together they are all.
             return found
         return [self.folded(e) if type(e) is AffineBinaryOpExpr else e for e in found]
 
