@@ -196,6 +196,13 @@ def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
         op.attributes[INTERLEAVE] = IntegerAttr(together, i64)
 
 
+def _take_as_tiles(kernel: KernelOp) -> None:
+    """Make tiles of iterations that are to be threads of a device."""
+    for op in operations_in(kernel):
+        if isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS:
+            op.properties["kind"] = LoopKindAttr(LoopKind.TILES)
+
+
 @dataclass(frozen=True)
 class LoopLegalizeVectorsPass(ModulePass):
     """Choose the machine vectors that each vector of a kernel consists of.
@@ -259,10 +266,3 @@ class LoopLegalizeVectorsPass(ModulePass):
             if vectors is not None and vectors.cuts:
                 what = f"rows of lanes: {', '.join(map(str, vectors.cuts))}"
                 decide(ctx, kernel, what, f"a machine vector has {target.vector_bits} bits")
-
-
-def _take_as_tiles(kernel: KernelOp) -> None:
-    """Make tiles of iterations that are to be threads of a device."""
-    for op in operations_in(kernel):
-        if isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS:
-            op.properties["kind"] = LoopKindAttr(LoopKind.TILES)

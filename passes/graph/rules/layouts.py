@@ -35,7 +35,8 @@ _FILLED = 0.75
 class Blocking:
     """The blocks for a machine whose vectors have `lanes` lanes.
 
-    `part` lanes of the last vector of a block take as much of its time as there are.
+    The vectors of a block are counted in parts of `part` lanes: in halves, where half a vector
+    takes half of the time.
     """
 
     lanes: int
