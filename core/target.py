@@ -65,7 +65,7 @@ class Target:
     cores: int = 1
     """The number of cores; 1 if the name does not determine it."""
     device: Device | None = None
-    """What runs kernels; None for the processor itself."""
+    """The device that runs kernels; None for the processor itself."""
     legalize: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Rules of `graph-legalize` on this target, by operator name."""
 

@@ -23,7 +23,7 @@ from .specs import result_type
 from .values import Operand, Value
 
 Result = TensorSpec | Value
-"""What a call gives: a shape and an element type, or a value that has them too."""
+"""A result of a call: a shape and an element type, or a value that has them too."""
 
 
 class CallMethods(BuilderPart):

@@ -43,7 +43,7 @@ _PLAIN = (
     (re.compile(r"^(\s*\.loc[\s\d]+),.*$", re.MULTILINE), r"\1"),
     (re.compile(r"^\s*\.section\s+\S+\s*\{[^{}]*\}\n", re.MULTILINE), ""),
 )
-"""What is removed of debug information, with which drivers optimise less; lines are left."""
+"""The debug information that is removed, since drivers optimise less with it; lines are left."""
 
 
 @dataclass(frozen=True)

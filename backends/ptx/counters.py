@@ -15,7 +15,7 @@ SECTOR, BANKS, WORD = 32, 32, 4
 
 @dataclass
 class LineCounters:
-    """What an instruction did, over all warps.
+    """The counters of an instruction, over all warps.
 
     Attributes:
         line: its line in the text.
@@ -51,7 +51,7 @@ _SUMS = ("warps", "threads", "diverged", "sectors", "bytes", "wavefronts", "conf
 
 @dataclass(frozen=True)
 class Emulation:
-    """What a launch did, counted (see `stepwell.emulate`).
+    """The counters of a launch (see `stepwell.emulate`).
 
     Attributes:
         kernel: its name.

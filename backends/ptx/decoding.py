@@ -79,7 +79,7 @@ class _Decoder:
     # Operands
 
     def reader(self, text: str, kind: str) -> Read:
-        """What reads an operand as a type."""
+        """A function that reads an operand as a type."""
         op, dtype = self.op, dtype_of(kind)
         if text in self.kernel.variables:
             return _constant(self._place(text), kind)
@@ -106,7 +106,7 @@ class _Decoder:
         return lambda threads, lanes: _typed(threads.read(text, op, lanes), dtype)
 
     def writer(self, text: str, kind: str) -> Callable[[Threads, Array, Array], None]:
-        """What writes values of a type to a register, extended to its width."""
+        """A function that writes values of a type to a register, extended to its width."""
         if text == "_":
             return lambda threads, lanes, values: None
         width = self.kernel.width(text)
@@ -122,7 +122,7 @@ class _Decoder:
         return write
 
     def address(self, n: int) -> Read:
-        """What reads an address operand, as 64 bits."""
+        """A function that reads an address operand, as 64 bits."""
         found = _ADDRESS.fullmatch(self.operand(n))
         if found is None:
             raise InputError(explain("PTX", "not an address", origin=self.op.origin))
@@ -360,7 +360,7 @@ class _Decoder:
             )
 
     def _counted(self, elements: int) -> tuple[Callable[[Threads, Array, Array], None], int]:
-        """What counts an access to memory, and its width in bytes."""
+        """A function that counts accesses to memory, and their width in bytes."""
         row, space = self.row, self._space()
         width = elements * bits_of(self.op.kind) // 8
 

@@ -20,7 +20,7 @@ SHARED, LOCAL = 1 << 62, 1 << 61
 
 @dataclass
 class FaultError(Exception):
-    """What one of the threads that execute an instruction did wrong.
+    """A mistake of one of the threads that execute an instruction.
 
     Attributes:
         kind: what it is called; see `EmulationError`.

@@ -128,7 +128,7 @@ INSIDE = N - 1 - A
         (-C - 1, []),
         # Few numbers: not 0 and not 1  =>  1 - N < 0
         (-N + 1, [N - 1, N * 3 - 4]),
-        # The first number above 4 that is 1 more than a multiple of 800.
+        # The first number above 4 that is 1 more than a multiple of 800: not one by one.
         (800 - A, [A - 4, floor(A + 799, 800) - floor(A + 798, 800) - 1]),
     ],
 )
