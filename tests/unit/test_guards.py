@@ -144,7 +144,7 @@ func.func @local(%x: memref<4xf32>, %i: index) {
   %c1 = arith.constant 1.0 : f32
   memref.store %c1, %0[%c0] : memref<16xf32>
   %1 = memref.load %0[%i] : memref<16xf32>
-  memref.store %1, %x[%i] : memref<4xf32>
+  memref.store %1, %x[%c0] : memref<4xf32>
   func.return
 }
 func.func @heap(%x: memref<4xf32>, %i: index) {
