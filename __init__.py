@@ -27,7 +27,7 @@ if sys.platform == "win32":
         "got Windows, where Stepwell runs in the Windows Subsystem for Linux"
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 IMPORTED_NS = time.time_ns()
 """When this process began to import the package, in nanoseconds since the epoch."""
 
