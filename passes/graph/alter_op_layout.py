@@ -20,10 +20,18 @@ from ...core.target import Target, named
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import GraphOp, rank, tensor_type
 from ...dialects.graph.known import insert_before, is_constant, sizes_of
-from .rules.blocks import Layouts, blocking_for, bodies, choose_layouts, elements
+from .rules.blocks import (
+    Layouts,
+    blocking_for,
+    bodies,
+    choose_layouts,
+    computed_filters,
+    elements,
+)
 from .rules.layouts import CHANNELS, Blocking
 from .rules.permission import Permission
 
+_NOT_BLOCKED = "channels are not blocked"
 _ROWS_PER_COPY = 64
 """From this many rows on, transposing the weights of a product pays off."""
 
@@ -76,13 +84,17 @@ def _choose(ctx: Context, ops: Sequence[Operation], blocking: Blocking) -> Layou
         cost = f"about {saved:.0f} cycles saved, {spent:.0f} to change layouts"
         if saved <= spent:
             why = "layout changes would cost more"
-            decide(ctx, convs, "channels are not blocked", why, cost, kind="missed")
+            decide(ctx, convs, _NOT_BLOCKED, why, cost, kind="missed")
             return
         blocks = sorted({blocking.block(sizes_of(conv.result)[CHANNELS]) for conv in convs})
         what = f"channels in blocks of {' and '.join(map(str, blocks))}"
         decide(ctx, convs, what, "a vector then holds channels of one position", cost)
 
     layouts = choose_layouts(ops, blocking, note)
+    for conv, saved in computed_filters(ops, blocking):
+        why = "its filters are not constant, so they cannot be packed in advance"
+        cost = f"blocks would save about {saved:.0f} cycles"
+        decide(ctx, conv, _NOT_BLOCKED, why, cost, kind="missed")
     # Actions that are not allowed are left out; see `core.pipelines.actions`.
     parts = [part for part in layouts.parts() if not allowed("use blocks of channels", part[0])]
     back = {op for part in parts for op in part}

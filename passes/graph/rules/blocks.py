@@ -58,15 +58,26 @@ def _gain(conv: graph.ConvOp, blocking: Blocking) -> float:
     return products * (plain - (blocked if block > 1 else _ALONE))
 
 
-def _candidates(ops: Iterable[Operation], blocking: Blocking) -> Iterator[graph.ConvOp]:
-    """The convolutions that can work on blocks."""
+def _candidates(
+    ops: Iterable[Operation], blocking: Blocking, *, packed: bool = True
+) -> Iterator[graph.ConvOp]:
+    """The convolutions that can work on blocks; if not `packed`, those that constants would let."""
     for op in ops:
         if not isinstance(op, graph.ConvOp) or not blocking.keeps_groups(op):
             continue
         weighed = all(is_constant(operand) for operand in op.operands[1:]) and not is_constant(op.x)
         numbers = element_type(op.x) in (f32, f64)
-        if weighed and numbers and blocking.has_blocks(op.result) and blocking.has_blocks(op.x):
+        if (weighed is packed and numbers) and all(map(blocking.has_blocks, (op.result, op.x))):
             yield op
+
+
+def computed_filters(
+    ops: Iterable[Operation], blocking: Blocking
+) -> Iterator[tuple[graph.ConvOp, float]]:
+    """Convolutions whose filters are computed, and the cycles that blocks would save them."""
+    for conv in _candidates(ops, blocking, packed=False):
+        if not is_constant(conv.w) and (gain := _gain(conv, blocking)) > 0:
+            yield conv, gain
 
 
 @dataclass

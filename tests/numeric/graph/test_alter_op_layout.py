@@ -317,6 +317,18 @@ def test_it_says_what_it_decided_and_at_which_cost(transformed: Callable) -> Non
     assert [decision.kind for decision in ctx.decisions[:2]] == ["passed", "missed"]
 
 
+def test_it_says_what_filters_cost_that_are_not_constant(transformed: Callable) -> None:
+    b = sw.Builder()
+    x, w = b.input("x", (1, 8, 64, 64)), b.input("w", (32, 8, 3, 3))
+    b.output(b.conv(x, w, strides=[2, 2], name="stem"))
+    _, ctx = transformed(b.module(), "graph-alter-op-layout{target=x86-64-v4}")
+    (told,) = map(str, ctx.decisions)
+    assert told.startswith(
+        'node "stem": channels are not blocked, because its filters are not constant, so they '
+        "cannot be packed in advance [blocks would save about "
+    )
+
+
 @pytest.mark.parametrize("rows", [64, 3, "n"])
 @pytest.mark.parametrize("bias", [True, False])
 def test_computed_weights(rows: int | str, bias: bool, assert_same: Callable) -> None:
