@@ -33,6 +33,7 @@ from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.visibility import StoredRounding
 from ..dialects.graph.rearranging import is_alias
 from ..dialects.graph.sizes.shapes import SymbolicShapes
+from ..dialects.graph.views import is_join
 from ..dialects.loop import ops as loop
 from ..dialects.stages import reach
 from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call
@@ -108,7 +109,7 @@ def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
-        if isinstance(op, GraphOp) and not (is_alias(op) or isinstance(op, known)):
+        if isinstance(op, GraphOp) and not (is_alias(op) or is_join(op) or isinstance(op, known)):
             fact, hint = "operator outside of a primitive function", "run graph-fuse-ops first"
             if op.refusal is not None:
                 fact = "an opaque operator has no kernel"

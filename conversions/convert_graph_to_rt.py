@@ -151,7 +151,8 @@ class ConvertGraphToRtPass(ModulePass):
     }
     ```
 
-    Requires: the public function has only constants, calls, and views: reshapes and rows.
+    Requires: the public function has only constants, calls, and views: reshapes, rows,
+        and concatenations whose parts kernels store in place.
     Leaves: no operation of the graph dialect.
     """
 

@@ -19,6 +19,7 @@ from ...core.pipelines.actions import allowed
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.rearranging import is_alias
+from ...dialects.graph.views import ALIGNMENT, byte_offsets, is_join
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
@@ -26,8 +27,6 @@ from .checks import check_product
 from .function import BufferFunction, BufferPlace, Producer, location_of
 from .slots import ArenaPlan, Lifetime, plan_arena
 
-ALIGNMENT = 64
-"""Buffers in the arena begin at multiples of this many bytes: a cache line, a vector."""
 LARGEST_ARENA = 1 << 62
 """The limit for bytes: sizes are signed and have 64 bits."""
 
@@ -35,13 +34,17 @@ LARGEST_ARENA = 1 << 62
 @dataclass(frozen=True)
 class _ArenaBuffer:
     """A buffer in the arena: of a result, a copy of a part of an argument, or a spare one of a
-    value that a loop carries on."""
+    value that a loop carries on.
+
+    Others are in it, each from a number of bytes on: what its value joins.
+    """
 
     value: SSAValue
     part: int
     shape: Shape
     size: Dim
     spare: bool = False
+    inside: Sequence[tuple[_ArenaBuffer, int]] = ()
 
     @property
     def source(self) -> Operation | BlockArgument:
@@ -118,6 +121,10 @@ class Arena:
         arena, offsets, self._end = _arena(self.function, part, owner, self._end)
         for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
             _make_view(self.function, buffer, BufferPlace(arena, offsets[slot]), owner)
+            for inner, start in buffer.inside:
+                begin = arith.AddiOp(offsets[slot], self.function.sizes.index(start))
+                place = BufferPlace(arena, self.function.insert(begin))
+                _make_view(self.function, inner, place, owner)
 
 
 def _part_of(buffer: _ArenaBuffer, unbounded: Sequence[str]) -> int:
@@ -172,6 +179,8 @@ class _Needs:
         self.steps = _steps(function.source.body.block)
         self._bound: set[SSAValue] = set()
         self._places: dict[SSAValue, int] = {}
+        self._joined = _joined(function.source.body.block)
+        self._made: set[SSAValue] = set()
 
     def visit(self, block: Block) -> None:
         """Add the buffers of a block and of those in it."""
@@ -192,12 +201,26 @@ class _Needs:
     def _add_result(self, op: Operation, value: OpResult) -> None:
         if is_sparse(value.type):
             raise refused(op, "a call cannot give a sparse result")
+        begin, end = self.steps[op]
+        if value in self._joined:
+            self._add_joined(value, begin)
+            return
         over = _overwritable(self.function, value)
-        begin, _ = self.steps[op]
         uses = [self.steps[user][1] for user in _users(value)]
         places = tuple(self._places[v] for v in over if v in self._places)
         self._places[value] = len(self.buffers)
-        self._add(value, begin, max(uses, default=self.steps[op][1]), places)
+        self._add(self._buffer(value), begin, max(uses, default=end), places)
+
+    def _add_joined(self, value: SSAValue, begin: int) -> None:
+        """Add the buffer that a value is in, with all that is in it, unless it is there already."""
+        whole, _ = self._joined[value]
+        if whole in self._made:
+            return
+        self._made.add(whole)
+        starts = {v: start for v, (other, start) in self._joined.items() if other is whole}
+        last = max(self.steps[user][1] for v in (whole, *starts) for user in _users(v))
+        inside = [(self._buffer(v), start) for v, start in starts.items()]
+        self._add(replace(self._buffer(whole), inside=inside), begin, last)
 
     def _add_spares(self, op: graph.LoopOp) -> None:
         """Add the buffers through which what a loop carries on rotates, and that of its number."""
@@ -207,22 +230,32 @@ class _Needs:
             spares.setdefault(op.number, 1)
         for value, count in spares.items():
             for _ in range(count):
-                self._add(value, *self.steps[op], spare=True)
+                self._add(replace(self._buffer(value), spare=True), *self.steps[op])
         self._bound.update((*carrying.stacks, *carrying.spares))
 
-    def _add(
-        self,
-        value: SSAValue,
-        first: int,
-        last: int,
-        over: tuple[int, ...] = (),
-        spare: bool = False,
-    ) -> None:
+    def _add(self, buffer: _ArenaBuffer, first: int, last: int, over: tuple[int, ...] = ()) -> None:
+        self.buffers.append(buffer)
+        self.lifetimes.append(Lifetime(buffer.size, first, last, over))
+
+    def _buffer(self, value: SSAValue) -> _ArenaBuffer:
+        """The buffer of a value."""
         shape = self.function.shapes.shape(value)
         elements = self.function.shapes.at_most(product(shape))
         size = elements * byte_size(tensor_type(value).element_type)
-        self.buffers.append(_ArenaBuffer(value, 0, shape, size, spare))
-        self.lifetimes.append(Lifetime(size, first, last, over))
+        return _ArenaBuffer(value, 0, shape, size)
+
+
+def _joined(block: Block) -> dict[SSAValue, tuple[SSAValue, int]]:
+    """The values that are parts of the buffer of another one: which, and from which byte on."""
+    found: dict[SSAValue, tuple[SSAValue, int]] = {}
+    # What a join gives can be joined again, later.
+    for op in reversed(list(block.ops)):
+        if isinstance(op, graph.ConcatOp) and is_join(op):
+            whole, begin = found.get(op.result, (op.result, 0))
+            starts = byte_offsets(op)
+            assert starts is not None
+            found.update((x, (whole, begin + n)) for x, n in zip(op.inputs, starts, strict=True))
+    return found
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:

@@ -33,6 +33,8 @@ from .fusion.groups import Group, users_of
 from .fusion.outlining import Outliner, has_kernel
 
 _LONGEST_NAME = 8
+_TAKES = "its result is the buffer of its operand, or a row of it"
+_JOINS = "its operands are computed in the buffer of its result"
 
 
 def _named(group: Group) -> Iterable[tuple[GraphOp, str]]:
@@ -156,7 +158,8 @@ class GraphFuseOpsPass(ModulePass):
     the same structure share one function. Constants with one value everywhere are cloned
     into the group, other constants are arguments. Operators without a value at an index stay
     where they are, and so do reshapes and rows that only other kernels read: these are in the
-    buffers of what they are taken from.
+    buffers of what they are taken from. So does a concatenation whose operands are ranges of its
+    elements, in order: their kernels store them there.
 
     A primitive function that is there already stays as it is if it can be one kernel; otherwise
     its operators are grouped again.
@@ -203,8 +206,8 @@ class GraphFuseOpsPass(ModulePass):
                 continue
             if group in views:
                 what = "no kernel for " + ", ".join(part.name for part in group.ops)
-                why = "its result is the buffer of its operand, or a row of it"
-                decide(ctx, group.ops, what, why)
+                joins = any(isinstance(part, graph.ConcatOp) for part in group.ops)
+                decide(ctx, group.ops, what, _JOINS if joins else _TAKES)
                 continue
             if not allowed("outline", group.ops[-1]):
                 continue

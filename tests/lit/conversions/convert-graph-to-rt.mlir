@@ -281,3 +281,35 @@ loop.kernel @make(%x: memref<1x6xf32>) -> (%y: memref<1x6xf32>) {
 
 loop.kernel @read(%x: memref<6xf32>) -> (%y: memref<6xf32>) {
 }
+
+// -----
+
+// Parts are stored where they are joined, and so are parts that are joined again.
+// CHECK-LABEL: func.func @joined(
+// CHECK: %[[ARENA:.*]] = rt.arena %ctx
+// CHECK-DAG: %[[FIRST:.*]] = memref.view %[[ARENA]][%{{.*}}][] : memref<?xi8> to memref<1x1x16xf32>
+// CHECK-DAG: %[[PAIR:.*]] = memref.view %[[ARENA]][%{{.*}}][] : memref<?xi8> to memref<1x2x16xf32>
+// CHECK-DAG: %[[ALL:.*]] = memref.view %[[ARENA]][%{{.*}}][] : memref<?xi8> to memref<1x3x16xf32>
+// CHECK-NOT: memref.copy
+// CHECK: rt.call @make(%x,
+// CHECK-NEXT: rt.call @make(%x,
+// CHECK-NEXT: rt.call @pair(%[[PAIR]],
+// CHECK-NEXT: rt.call @read(%[[ALL]], %result)
+func.func @joined(%x: tensor<1x1x16xf32>) -> tensor<1x3x16xf32> {
+  %a = graph.call_dps @make(%x) : (tensor<1x1x16xf32>) -> tensor<1x1x16xf32>
+  %b = graph.call_dps @make(%x) : (tensor<1x1x16xf32>) -> tensor<1x1x16xf32>
+  %p = graph.concat %a, %b axis = 1 : (tensor<1x1x16xf32>, tensor<1x1x16xf32>) -> tensor<1x2x16xf32>
+  %c = graph.call_dps @pair(%p) : (tensor<1x2x16xf32>) -> tensor<1x1x16xf32>
+  %all = graph.concat %p, %c axis = 1 : (tensor<1x2x16xf32>, tensor<1x1x16xf32>) -> tensor<1x3x16xf32>
+  %y = graph.call_dps @read(%all) : (tensor<1x3x16xf32>) -> tensor<1x3x16xf32>
+  func.return %y : tensor<1x3x16xf32>
+}
+
+loop.kernel @make(%x: memref<1x1x16xf32>) -> (%y: memref<1x1x16xf32>) {
+}
+
+loop.kernel @pair(%x: memref<1x2x16xf32>) -> (%y: memref<1x1x16xf32>) {
+}
+
+loop.kernel @read(%x: memref<1x3x16xf32>) -> (%y: memref<1x3x16xf32>) {
+}

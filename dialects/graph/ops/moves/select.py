@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import DYNAMIC_INDEX
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
@@ -184,6 +187,17 @@ class ConcatOp(
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
         return (concat_one,)
+
+    @property
+    def offsets(self) -> list[int] | None:
+        """Where in the result each operand begins, if it is a range of its elements, in order.
+
+        None if one is not, or not known to be.
+        """
+        axis, sizes = self.axis_from_front, [tensor_type(x).get_shape() for x in self.inputs]
+        if any(DYNAMIC_INDEX in own or set(own[:axis]) - {1} for own in sizes):
+            return None
+        return [0, *itertools.accumulate(map(math.prod, sizes[:-1]))][: len(sizes)]
 
     def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
         # The sizes along the axis are whole blocks, so that these follow each other, too.
