@@ -32,6 +32,7 @@ IMPORTED_NS = time.time_ns()
 """When this process began to import the package, in nanoseconds since the epoch."""
 
 _PLACES = {
+    "Assembly": "backends.ptx.assembler",
     "Builder": "frontends.builder",
     "CompileError": "core.errors",
     "Emulation": "backends.ptx.counters",
@@ -53,6 +54,7 @@ _PLACES = {
     "UnsupportedError": "core.errors",
     "ValueSpec": "core.boundary.specs",
     "WeightStore": "core.ir.weights",
+    "assemble": "backends.ptx.assembler",
     "bind_params": "api.binding",
     "bisect": "diagnosis.bisection",
     "compile": "api.compiler",
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from .api.pipeline import pipeline
     from .api.precision import to_mixed_precision
     from .api.running import run_passes
+    from .backends.ptx.assembler import Assembly, assemble
     from .backends.ptx.counters import Emulation
     from .backends.ptx.emulation import emulate
     from .core.boundary.functions import register_function
@@ -126,6 +129,7 @@ if TYPE_CHECKING:
     from .tuning.search import tune
 
 __all__ = [
+    "Assembly",
     "Builder",
     "CompileError",
     "Emulation",
@@ -147,6 +151,7 @@ __all__ = [
     "UnsupportedError",
     "ValueSpec",
     "WeightStore",
+    "assemble",
     "bind_params",
     "bisect",
     "compile",

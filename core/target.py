@@ -239,7 +239,16 @@ def _is_device(name: object) -> bool:
     return isinstance(name, str) and name.startswith("cuda")
 
 
-_PTX = {"sm_70": "60", "sm_75": "63", "sm_80": "70", "sm_86": "71", "sm_89": "78", "sm_90": "80"}
+_PTX = {
+    "sm_70": "60",
+    "sm_75": "63",
+    "sm_80": "70",
+    "sm_86": "71",
+    "sm_89": "78",
+    "sm_90": "80",
+    "sm_100": "86",
+    "sm_120": "87",
+}
 """NVIDIA's processors, and the oldest version of PTX that has each, at least 6.0."""
 
 

@@ -32,7 +32,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
         *("bisect", "reduce", "Universe"),
     ),
     "Kernels and functions": ("kernel", "register_function"),
-    "Kernels of GPUs": ("emulate", "Emulation"),
+    "Kernels of GPUs": ("emulate", "Emulation", "assemble", "Assembly"),
     "Large graphs": ("partition", "Partition", "distribute", "out_of_core"),
     "Errors": (
         *("StepwellError", "InputError", "CompileError", "ImportModelError", "UnsupportedError"),
@@ -41,7 +41,12 @@ _GROUPS: dict[str, tuple[str, ...]] = {
 }
 
 _PACKAGE = importlib.import_module("...", __package__)
-_RETURNED = (_PACKAGE.Executable, _PACKAGE.Emulation, _PACKAGE.Partition)
+_RETURNED = (
+    _PACKAGE.Executable,
+    _PACKAGE.Emulation,
+    _PACKAGE.Assembly,
+    _PACKAGE.Partition,
+)
 """Classes whose objects functions return: nobody calls their constructors."""
 
 _LAYERS = """\
