@@ -69,8 +69,12 @@ def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
     context, wanted = low.value(arena.context), low.value(arena.bytes)
     have = word_at(low, context, rt.Word.ARENA_BYTES, i64)
     enough = low.compare("sle", as_word(low, wanted), have)
-    base = word_at(low, context, rt.Word.ARENA)
-    _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (wanted,))
+    base, asked = word_at(low, context, rt.Word.ARENA), wanted
+    if arena.growing is not None:
+        asked = as_word(low, wanted)
+        half = low.emit(llvm.LShrOp, (asked, low.integer(1, i64)), i64)
+        asked = low.emit(llvm.AddOp, (asked, half), i64)
+    _return_unless(low, enough, rt.ARENA_TOO_SMALL, context, (asked,))
     return (base, wanted)
 
 

@@ -15,6 +15,7 @@ from xdsl.ir import Operation
 from ..backends.reference.listeners import CallingOperations
 from ..backends.reference.memory import Pointer
 from ..core.boundary.labels import unlabelled
+from ..core.dtype_names import as_buffer
 from ..core.ir.provenance import names
 from ..dialects.graph.ops import CallDpsOp
 from ..dialects.rt import ops as rt
@@ -67,6 +68,11 @@ class Trace:
         self._times[name] += 1
         self.calls[name, self._times[name]] = op, list(contents)
 
+    def clear(self) -> None:
+        """Forget what has run."""
+        for kept in (self.calls, self.operators, self._times):
+            kept.clear()
+
     def next_call(self, name: str) -> tuple[str, int]:
         """The name and the number of the next call of a function."""
         return name, self._times[name] + 1
@@ -80,7 +86,7 @@ class Trace:
         """Keep the results of an operation of the graph level."""
         arrays = [dense(result) for result in results]
         if isinstance(op, func.CallOp | CallDpsOp):
-            contents = [Contents(array.copy()) for array in arrays]
+            contents = [Contents(as_buffer(array).copy()) for array in arrays]
             self.called(op, op.callee.root_reference.data, contents)
         elif key := names(op):
             self._times[key] += 1
@@ -109,6 +115,10 @@ class CallTracer(CallingOperations):
         self._trace, self._known = trace, known
         self._open: list[list[tuple[np.ndarray, np.ndarray]]] = []
         """Of each running call the memory that it can write to, and its bytes before."""
+
+    def begins(self) -> None:
+        self._trace.clear()
+        self._open.clear()
 
     def will_interpret_op(self, op: Operation, args: PythonValues) -> None:
         memories = [memory for arg in args if (memory := _memory(arg)) is not None]

@@ -18,6 +18,7 @@ from xdsl.interpreter import Interpreter
 from xdsl.ir import Attribute
 
 from ..backends.llvm.boundary.plan import ARGUMENTS
+from ..backends.reference.listeners import CallingOperations
 from ..backends.reference.machine import Machine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
@@ -97,6 +98,9 @@ class _InterpretedRun:
     def __call__(self, address: int) -> int:
         machine = Machine(self.module, self.natives, self.remembered)
         machine.listen(self.listeners)
+        for listener in self.listeners:
+            if isinstance(listener, CallingOperations):
+                listener.begins()
         signature = self.program.interface.signature
         size = frame_size(signature)
         words = _view(address, (size,), np.dtype(np.int64))

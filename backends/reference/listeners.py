@@ -8,6 +8,9 @@ from xdsl.interpreter import Interpreter, PythonValues
 class CallingOperations(Interpreter.Listener):
     """Is notified of the operations that call functions and kernels, and of no others."""
 
+    def begins(self) -> None:
+        """The program begins, or begins again, with more memory."""
+
 
 class CallListener(Interpreter.Listener):
     """Is also notified of calls of functions and kernels."""

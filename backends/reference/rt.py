@@ -101,7 +101,7 @@ class RtFunctions(InterpreterFunctions):
         context, size = args[0], int(args[1])
         words = context.words
         if words[rt.Word.ARENA_BYTES] < size:
-            words[rt.Word.DETAILS] = size
+            words[rt.Word.DETAILS] = size + (size // 2 if op.growing is not None else 0)
             raise CallEnds(rt.ARENA_TOO_SMALL)
         return (context.arena[:size],)
 

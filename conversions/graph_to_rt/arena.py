@@ -1,11 +1,16 @@
-"""The arena: the buffers in it, their lifetimes, and their views."""
+"""The arena: the buffers in it, their lifetimes, and their views.
+
+Memory for a size without an upper bound is added behind what is in use once the size is known. In a
+region it is free at the end of it, so each iteration of a loop begins at the same place; a result
+of a condition stays, and what follows is added behind it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, memref
+from xdsl.dialects import arith, func, memref
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
@@ -86,7 +91,6 @@ class Arena:
             for part in range(len(unbounded) + 1)
         )
         self._others = dict(zip(unbounded, others, strict=True))
-        self._end: SSAValue | None = None
 
     @property
     def parts(self) -> list[_ArenaPart]:
@@ -103,22 +107,34 @@ class Arena:
 
     def extend(self, name: str, op: Operation) -> None:
         """Emit the part for a size without an upper bound, which `op` needs and now is known."""
-        part, function = self._others[name], self.function
+        part = self._others[name]
         if not part.buffers:
             return
-        expected = "a size with an upper bound"
-        if function.current is not function.block:
-            fact = "memory for a size that is computed in a region cannot be allocated there"
-            raise refused(op, fact, expected=expected)
-        if any(isinstance(before, graph.CallPackedOp) for before in _before(op)):
-            # The call begins again where the arena turns out to be too small.
-            fact = "a registered function is called before memory for a size can be allocated"
-            raise refused(op, fact, expected=expected)
-        check_product(function, part.size, name, op)
+        _refuse_begun(op)
+        check_product(self.function, part.size, name, op)
         self._emit(part, op)
 
+    def keep(self, value: SSAValue, buffer: SSAValue, end: graph.YieldOp) -> SSAValue:
+        """Copy a value that a branch yields behind all that is in use; returns its offset."""
+        function, shape = self.function, self.function.shapes.shape(value)
+        _refuse_begun(end)
+        offset = function.sizes.index(0) if function.arena_end is None else function.arena_end
+        kind = memref_type(buffer)
+        size = function.size(product(shape) * byte_size(kind.element_type), end)
+        function.arena_end = function.insert(arith.AddiOp(offset, _rounded(function, size)))
+        place = BufferPlace(_memory(function, function.arena_end), offset)
+        function.append(memref.CopyOp(buffer, function.view_at(place, kind, shape, end)))
+        return offset
+
+    def take(self, op: graph.IfOp, offsets: Mapping[SSAValue, SSAValue], end: SSAValue) -> None:
+        """Note where results are that the branch of a condition has kept, and where they end."""
+        memory = _memory(self.function, end)
+        self.function.arena_end = end
+        for result, offset in offsets.items():
+            self.function.places[result] = BufferPlace(memory, offset)
+
     def _emit(self, part: _ArenaPart, owner: Operation) -> None:
-        arena, offsets, self._end = _arena(self.function, part, owner, self._end)
+        arena, offsets = _arena(self.function, part, owner)
         for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
             _make_view(self.function, buffer, BufferPlace(arena, offsets[slot]), owner)
             for inner, start in buffer.inside:
@@ -144,13 +160,26 @@ def _chosen(
     return [buffers[number] for number in numbers], own
 
 
+def _refuse_begun(op: Operation) -> None:
+    """Refuse to add memory after a registered function: where the arena turns out to be too small,
+    the call begins again."""
+    if any(isinstance(before, graph.CallPackedOp) for before in _before(op)):
+        fact = "a registered function is called before memory for a size can be allocated"
+        raise refused(op, fact, expected="a size with an upper bound")
+
+
 def _before(op: Operation) -> Iterator[Operation]:
-    """The operations in front of one in its block, and those in their regions."""
-    assert op.parent is not None
-    for other in op.parent.ops:
-        if other is op:
-            return
-        yield from other.walk()
+    """The operations that may have run before one, of all in the function."""
+    around: Operation | None = op
+    while around is not None and not isinstance(around, func.FuncOp):
+        if isinstance(around, graph.LoopOp):
+            yield from around.walk()
+        assert around.parent is not None
+        for other in around.parent.ops:
+            if other is around:
+                break
+            yield from other.walk()
+        around = around.parent_op()
 
 
 def _needed(
@@ -189,10 +218,12 @@ class _Needs:
                 continue
             for value in op.results:
                 known = value in self.function.buffers or value in self.function.places
+                if isinstance(op, graph.IfOp):
+                    known = known or self.function.is_placed_by_branch(op, value)
                 if not known and value not in self._bound:
                     self._add_result(op, value)
             if isinstance(op, graph.IfOp):
-                self._bound.update(in_results(op))
+                self._bound.update(in_results(self.function, op))
             if isinstance(op, graph.LoopOp):
                 self._add_spares(op)
             for region in op.regions:
@@ -359,10 +390,10 @@ def _make_view(
 
 
 def _arena(
-    function: BufferFunction, part: _ArenaPart, owner: Operation, moving: SSAValue | None
-) -> tuple[SSAValue, list[SSAValue], SSAValue]:
-    """The arena, the offsets of its slots, each after the one before, and the end of the last."""
-    sizes, static, plan = function.sizes, 0, part.plan
+    function: BufferFunction, part: _ArenaPart, owner: Operation
+) -> tuple[SSAValue, list[SSAValue]]:
+    """The arena, and the offsets of its slots, each after the one before."""
+    sizes, static, plan, moving = function.sizes, 0, part.plan, function.arena_end
     # Regions check the sizes in them where they run.
     unchecked = {
         slot
@@ -386,10 +417,15 @@ def _arena(
             total = function.insert(arith.MaxSIOp(total, sizes.index(0)))
         rounded = _rounded(function, total)
         moving = rounded if moving is None else function.insert(arith.AddiOp(moving, rounded))
-    end = offset()
-    arena = function.insert(rt.ArenaOp(function.context, end))
+    function.arena_end = offset()
+    return _memory(function, function.arena_end), offsets
+
+
+def _memory(function: BufferFunction, end: SSAValue) -> SSAValue:
+    """The arena up to an offset."""
+    arena = function.insert(rt.ArenaOp(function.context, end, function.is_repeated))
     arena.name_hint = "arena"
-    return arena, offsets, end
+    return arena
 
 
 def _rounded(function: BufferFunction, size: SSAValue) -> SSAValue:

@@ -15,7 +15,7 @@ from xdsl.ir import Block, OpResult, SSAValue
 from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import ShapeFacts, unknown_sizes
-from .function import Producer
+from .function import BufferFunction, Producer
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ def _lasting(carried: Sequence[SSAValue], on: Sequence[SSAValue]) -> dict[SSAVal
     return lasting
 
 
-def in_results(op: graph.IfOp) -> dict[SSAValue, SSAValue]:
+def in_results(function: BufferFunction, op: graph.IfOp) -> dict[SSAValue, SSAValue]:
     """The values that the branches compute in the buffers of results."""
     found: dict[SSAValue, SSAValue] = {}
     for body in op.bodies:
         for value, result in zip(graph.yielded(body), op.results, strict=True):
-            if is_computed(value, body):
+            if is_computed(value, body) and not function.is_placed_by_branch(op, result):
                 found.setdefault(value, result)
     return found
 

@@ -36,7 +36,7 @@ class ComputedSizes:
         buffers_of: Callable[[SSAValue], Sequence[SSAValue]],
         arena: Arena,
     ) -> None:
-        self.function, self._buffers_of, self._arena = function, buffers_of, arena
+        self.function, self._buffers_of, self.arena = function, buffers_of, arena
         self._of = defaultdict[Operation, list[tuple[str, ComputedSize]]](list)
         self._along: dict[tuple[SSAValue, int], str] = {}
         for name, size in function.shapes.computed.items():
@@ -67,8 +67,11 @@ class ComputedSizes:
     def measure(self, op: Operation, tensor: SSAValue, axis: int, size: SSAValue) -> None:
         """Note the size of a tensor of control flow along an axis, if it is computed."""
         if (tensor, axis) in self._along:
-            self.function.sizes.symbols[self._along[tensor, axis]] = size
+            name = self._along[tensor, axis]
+            self.function.sizes.symbols[name] = size
             self._check_equal(op)
+            if self.function.shapes.computed[name].bound is None:
+                self.arena.extend(name, op)
 
     def bounded(self, op: Operation, size: Dim, bound: Dim) -> SSAValue:
         """A size that `op` needs, after a check of its upper bound where that is not known."""
@@ -104,7 +107,7 @@ class ComputedSizes:
             self._check_equal(sizes[0][1].op)
         for name, size in sizes:
             if size.bound is None:
-                self._arena.extend(name, size.op)
+                self.arena.extend(name, size.op)
 
     def _check_size(self, name: str, size: ComputedSize, number: SSAValue) -> None:
         """Check that a size is the declared one, or not above its bound."""

@@ -84,6 +84,8 @@ class BufferFunction:
         spare_places: the same of spares.
         outputs: the buffers that the caller passes for each result.
         in_arena: the results whose sizes have no upper bound: callers find them in the arena.
+        arena_end: where the memory ends that is in use where the current block runs; None before
+            there is any.
         reported: the sizes in the shapes of results that the program computes, stored in a last
             argument, `report`, followed by the places where results begin in the arena.
     """
@@ -103,6 +105,7 @@ class BufferFunction:
         self._iterations: list[_Iteration] = []
         self.spares: dict[SSAValue, list[SSAValue]] = {}
         self.places: dict[SSAValue, BufferPlace] = {}
+        self.arena_end: SSAValue | None = None
         self.spare_places: dict[SSAValue, list[BufferPlace]] = {}
         self.outputs = [self._arguments(tensor_type(v), "result") for v in self.returned]
         dims = [dim for value in self.returned for dim in self.shapes.shape(value)]
@@ -176,6 +179,12 @@ class BufferFunction:
         if largest == shape:
             self.buffers[value] = made
         return made
+
+    def is_placed_by_branch(self, op: graph.IfOp, result: SSAValue) -> bool:
+        """Whether a result is in memory that a branch takes: nothing around it bounds its size."""
+        computed = self.shapes.computed
+        sizes = (computed.get(name) for dim in self.shapes.shape(result) for name in dim.symbols)
+        return any(size is not None and size.op is op and size.bound is None for size in sizes)
 
     def begin(self, value: SSAValue, op: Operation) -> None:
         """Make the buffer of a result whose sizes are known now, if it has none."""
@@ -260,13 +269,14 @@ class BufferFunction:
         """Append to another block within the context.
 
         The operation with this block is appended after the context, so what is meanwhile appended
-        to the block of the function comes before it.
+        to the block of the function comes before it. Memory that the block takes is free after it.
         """
         outer, symbols, known = self.current, dict(self.sizes.symbols), [*self.not_negative]
+        end = self.arena_end
         self.current = self.sizes.current = block
         yield
         self.current = self.sizes.current = outer
-        self.sizes.symbols, self.not_negative = symbols, known
+        self.sizes.symbols, self.not_negative, self.arena_end = symbols, known, end
 
     @contextmanager
     def iteration(self, number: SSAValue, op: Operation) -> Iterator[None]:
@@ -274,6 +284,11 @@ class BufferFunction:
         self._iterations.append(_Iteration(number, op, self.current))
         yield
         self._iterations.pop()
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the current block is in a loop."""
+        return bool(self._iterations)
 
     @property
     def check_context(self) -> SSAValue:

@@ -53,10 +53,11 @@ class Regions:
     def _convert_if(self, op: graph.IfOp) -> None:
         function, sizes = self.function, self.sizes.measured_by(op)
         differing = [result for result in op.results if function.shapes.is_computed_by(op, result)]
+        placed = [result for result in differing if function.is_placed_by_branch(op, result)]
         for result in op.results:
             if result not in differing:
                 function.destination(result, op)
-        for value, result in in_results(op).items():
+        for value, result in in_results(function, op).items():
             if result in differing:
                 function.places[value] = function.places[result]
             else:
@@ -68,24 +69,42 @@ class Regions:
                 self.body(op, body)
                 given = dict[SSAValue, SSAValue](zip(op.results, graph.yielded(body), strict=True))
                 for result, value in given.items():
-                    self._give(op, value, result, result in differing)
+                    if result not in placed:
+                        self._give(op, value, result, result in differing)
+                ends = self._kept(body, [given[result] for result in placed])
                 shapes = ((function.shapes.shape(given[result]), axis) for result, axis in sizes)
-                ends = [function.size(shape[axis], op) for shape, axis in shapes]
+                ends += [function.size(shape[axis], op) for shape, axis in shapes]
                 function.append(scf.YieldOp(*ends))
+                types = [INDEX] * len(ends)
         then, orelse = (Region(block) for block in blocks)
-        chosen = scf.IfOp(condition, [INDEX] * len(sizes), then, orelse)
+        chosen = scf.IfOp(condition, types, then, orelse)
         function.append(chosen)
-        for (result, axis), size in zip(sizes, chosen.results, strict=True):
+        ends = list(chosen.results)
+        if placed:
+            end, *ends = ends
+            offsets, ends = ends[: len(placed)], ends[len(placed) :]
+            self.sizes.arena.take(op, dict(zip(placed, offsets, strict=True)), end)
+        for (result, axis), size in zip(sizes, ends, strict=True):
             self.sizes.measure(op, result, axis, size)
         for result in differing:
             function.begin(result, op)
+
+    def _kept(self, body: Block, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """Keep values for results that a branch places; returns where they end and begin."""
+        if not values:
+            return []
+        last = body.last_op
+        assert isinstance(last, graph.YieldOp)
+        offsets = [self.sizes.arena.keep(value, self.buffer(value), last) for value in values]
+        assert self.function.arena_end is not None
+        return [self.function.arena_end, *offsets]
 
     def _give(self, op: graph.IfOp, value: SSAValue, result: SSAValue, differs: bool) -> None:
         """Copy what a branch yields to a result, or the beginning of one, unless it is there."""
         function = self.function
         if not differs:
             self.copy(value, result)
-        elif in_results(op).get(value) is not result:
+        elif in_results(function, op).get(value) is not result:
             target = function.view(result, function.shapes.shape(value), op)
             self.copy_to(as_type(function, self.buffer(value), target.type), target)
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     MemRefType,
     StringAttr,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -160,7 +161,8 @@ class ArenaOp(IRDLOperation):
 
     %arena = rt.arena %ctx, %bytes : memref<?xi8>
 
-    Buffers are `memref.view`s of it.
+    Buffers are `memref.view`s of it. In a loop, where each iteration may need more than the one
+    before, a `growing` arena asks for half as much again, so that calls rarely end for this.
 
     In a program:
 
@@ -191,12 +193,23 @@ class ArenaOp(IRDLOperation):
 
     context = operand_def(ContextType)
     bytes = operand_def(IndexType)
+    growing = opt_prop_def(UnitAttr)
+    """Whether later runs of this operation in a call may need more."""
     result = result_def(MemRefType)
 
-    assembly_format = "$context `,` $bytes attr-dict `:` type($result)"
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$context `,` $bytes (`growing` $growing^)? attr-dict `:` type($result)"
 
-    def __init__(self, context: SSAValue | Operation, bytes: SSAValue | Operation):
-        super().__init__(operands=[context, bytes], result_types=[ARENA_TYPE])
+    def __init__(
+        self,
+        context: SSAValue | Operation,
+        bytes: SSAValue | Operation,
+        growing: bool = False,
+    ) -> None:
+        properties = {"growing": UnitAttr() if growing else None}
+        super().__init__(
+            operands=[context, bytes], properties=properties, result_types=[ARENA_TYPE]
+        )
 
     def verify_(self) -> None:
         if self.result.type != ARENA_TYPE:

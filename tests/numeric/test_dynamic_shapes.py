@@ -17,6 +17,7 @@ from stepwell.core.dtype_names import dtype_named
 from stepwell.core.ir.module import Module
 from stepwell.core.pipelines.stages import TEXT_STAGES
 from stepwell.frontends.builder import Value
+from stepwell.runtime.frames import Frame
 
 from ..harness import RNG, close
 from .test_computed_sizes import program, same_text
@@ -130,25 +131,129 @@ def test_products_of_sizes_do_not_wrap_around() -> None:
         exe(np.zeros(0, np.float32), number(1 << 32))
 
 
+def softest(b: sw.Builder, k: Value) -> Value:
+    """The largest element of a softmax of the first sums of numbers, for which memory is needed."""
+    running = b.cast(b.cumulative(b.range(0, k + 1), kind="sum", axis=0), "f32") * 0.01
+    return b.reduce(b.softmax(running, axis=0), "max", axes=[0], keepdims=False)
+
+
+def test_memory_for_sizes_of_a_region() -> None:
+    """Conditions and loops in one another; the sizes of each iteration are other ones."""
+
+    def inside(b: sw.Builder, n: Value, flag: Value) -> tuple[Value, ...]:
+        one = b.cond(flag, lambda k: softest(b, k), lambda k: b.cast(k, "f32"), n)
+
+        def step(i: Value, h: Value) -> tuple[Value, Value]:
+            def inner(j: Value, g: Value) -> Value:
+                return g * 0.5 + softest(b, i - j + 3)
+
+            own = b.cond(
+                b.equal(i - b.div(i, 3) * 3, 1), lambda: h * 0.5, lambda: b.loop(2, inner, h)
+            )
+            return own + softest(b, i + 1), own
+
+        state, rows = b.scan(lambda h, i: step(i, h), b.cast(n, "f32"), b.arange(n))
+        return one, state, rows, b.cast(b.range(0, n + 2), "f32") + state
+
+    module = program(inside, n=((), "i64"), flag=((), "i1"))
+    exe = sw.compile(module, threads=1, check=True)
+    for n in (0, 1, 9, 4):
+        for flag in (True, False):
+            inputs = number(n), np.array(flag)
+            close(exe(*inputs), module.run_reference(*inputs))
+    for stage in ("kernels", "buffers", "loops", "llvm"):
+        close(exe.run_at(stage, *inputs), module.run_reference(*inputs))
+
+
+@pytest.mark.parametrize("level", [0, 3])
+def test_branches_give_what_has_no_upper_bound(level: int) -> None:
+    """One of two ranges, a short tensor beside one, and what two conditions around one give."""
+
+    def chosen(b: sw.Builder, n: Value, flag: Value, x: Value) -> tuple[Value, ...]:
+        def ranges(k: Value) -> Value:
+            return b.cumulative(b.range(0, k), kind="sum", axis=0)
+
+        one = b.cond(flag, lambda: ranges(n), lambda: ranges(n + 5) * 2)
+        first, same = b.cond(flag, lambda: (x, x), lambda: (b.range(0, n) * 3, x))
+        less = b.less(n, 4)
+        own, second = b.cond(
+            flag,
+            lambda: (b.cond(less, lambda: ranges(n + 1), lambda: x), ranges(n)),
+            lambda: (x, ranges(b.reduce(ranges(n), "sum", [0], keepdims=False))),
+        )
+        total = b.reduce(b.cumulative(own, "sum", axis=0), "max", axes=[0], keepdims=False)
+
+        def step(i: Value, h: Value) -> Value:
+            found = b.cond(b.less(i, 3), lambda: ranges(i + n), lambda: x)
+            sums = b.cumulative(b.concat([found, found], axis=0), "sum", axis=0)
+            return h + b.reduce(sums, "sum", axes=[0], keepdims=False)
+
+        after = b.reduce(ranges(n + 7), "sum", axes=[0], keepdims=False)
+        return one, first + 1, same, own, -second, total, b.loop(6, step, total), after
+
+    module = program(chosen, n=((), "i64"), flag=((), "i1"), x=((3,), "i64"))
+    exe = sw.compile(module, threads=1, opt_level=level)
+    for n in (0, 1, 9, 3):
+        for flag in (True, False):
+            inputs = number(n), np.array(flag), numbers(5, -7, 2)
+            close(exe(*inputs), module.run_reference(*inputs))
+    for stage in ("kernels", "buffers", "loops", "llvm") if level == 0 else ():
+        close(exe.run_at(stage, *inputs), module.run_reference(*inputs))
+    again = sw.from_mlir(exe.ir("kernels"), weights=exe.weights("kernels"), trusted=True)
+    close(sw.compile(again, threads=1)(*inputs), exe(*inputs))
+
+
+def test_growing_sizes_of_a_loop_rarely_begin_a_call_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def growing(b: sw.Builder, n: Value) -> Value:
+        return b.loop(n, lambda i, h: h + softest(b, i * 16), b.cast(n, "f32"))
+
+    module = program(growing, n=((), "i64"))
+    exe, grown, grow = sw.compile(module, threads=1), [], Frame.grow
+
+    def noted(frame: Frame, size: int) -> None:
+        grown.append(size)
+        grow(frame, size)
+
+    monkeypatch.setattr(Frame, "grow", noted)
+    close(exe(number(100)), module.run_reference(number(100)))
+    assert 1 < len(grown) < 16
+    grown.clear()
+    close(exe(number(90)), module.run_reference(number(90)))
+    assert not grown
+    close(exe.run_at("buffers", number(40)), module.run_reference(number(40)))
+    assert 1 < len(grown) < 16
+
+
 def test_what_cannot_be_allocated_during_a_call() -> None:
-    def inside(b: sw.Builder, n: Value, flag: Value) -> Value:
-        def total(k: Value) -> Value:
-            running = b.cumulative(b.range(0, k), kind="sum", axis=0)
-            return b.reduce(b.softmax(b.cast(running, "f32"), axis=0), "max", axes=[0])
-
-        return b.cond(flag, total, lambda k: b.cast(k, "f32"), n)
-
-    with pytest.raises(sw.StepwellError, match="in a region cannot be allocated there, expected a"):
-        sw.compile(program(inside, n=((), "i64"), flag=((), "i1")))
-
     sw.register_function("test.count")(lambda x, count: None)
+    spec = sw.TensorSpec((), "i64")
 
     def registered(b: sw.Builder, x: Value) -> Value:
-        spec = sw.TensorSpec((), "i64")
         return b.arange(b.call_packed("test.count", x, results=spec))
 
-    with pytest.raises(sw.StepwellError, match="a registered function is called before memory"):
-        sw.compile(program(registered, x=((3,),)))
+    def before(b: sw.Builder, x: Value) -> Value:
+        """The call is after the range, in the iteration before."""
+
+        def step(i: Value, h: Value) -> Value:
+            own = b.reduce(b.cumulative(b.range(0, h), "sum", axis=0), "max", axes=[0])
+            return b.call_packed("test.count", own, results=spec)
+
+        return b.loop(3, step, b.cast(b.reduce(x, "sum", axes=[0], keepdims=False), "i64"))
+
+    def outside(b: sw.Builder, x: Value) -> Value:
+        count = b.call_packed("test.count", x, results=spec)
+        return b.cond(
+            b.less(count, 3),
+            lambda: softest(b, count),
+            lambda: b.reduce(x, "max", [0], keepdims=False),
+        )
+
+    for built in (registered, before, outside):
+        message = "a registered function is called before memory for a size can be allocated"
+        with pytest.raises(sw.StepwellError, match=message):
+            sw.compile(program(built, x=((3,),)))
 
 
 def test_regions_capture_what_has_no_upper_bound() -> None:

@@ -177,7 +177,45 @@ def test_a_loop_of_a_run_time_count_that_stacks() -> None:
         assert (y.tolist(), rows.shape, every.shape) == ([1] * 3, (0, 3), (max(m, 0), 3))
 
 
+def test_a_loop_of_a_run_time_count_that_stacks_in_a_condition_or_a_scan() -> None:
+    """The rows are summed inside, and they are what a branch gives."""
+    step = body([*LOOP, make_node("Identity", ["k"], ["o"])], "i:i: more:b: h:f:3", STACKED)
+    loop = make_node("Loop", ["m", "yes", "x"], ["end", "rows"], body=step)
+    summed = make_node("ReduceSum", ["rows", "axes"], ["u"], keepdims=0)
+    other = make_node("Unsqueeze", ["x", "axes"], ["v"])
+    more = make_node("Loop", ["n", "yes", "x"], ["end", "v"], body=step)
+    nodes = [
+        choice(
+            "total",
+            body([loop, summed], "", "u:f:3"),
+            body([make_node("Neg", ["x"], ["v"])], "", "v:f:3"),
+        ),
+        choice("one", body([loop], "", "rows:f:r,3"), body([other], "", "v:f:1,3")),
+        choice("some", body([loop], "", "rows:f:r,3"), body([more], "", "v:f:s,3")),
+        make_node("Neg", ["some"], ["less"]),
+    ]
+    weights = {"w": numbers(3), "axes": np.array([0]), "yes": np.array(True)}
+    outputs = "total:f:3 one:f:k,3 some:f:l,3 less:f:l,3"
+    proto = model(nodes, "p:b: m:i: n:i: x:f:3", outputs, weights)
+    calls = [(p, m, n) for p in (True, False) for m, n in ((1, 2), (5, 3), (90, 1))]
+    exe = calls_as_onnx(proto, *((*map(np.array, call), numbers(3)) for call in calls))
+    total, one, some, less = exe(np.array(True), np.array(0), np.array(3), numbers(3))
+    assert total.tolist() == [0, 0, 0]
+    assert one.shape == some.shape == less.shape == (0, 3)
+
+    loop = make_node("Loop", ["m", "yes", "x"], ["k", "rows"], body=step)
+    inner = body([loop, summed], "x:f:3 m:i:", "k:f:3 u:f:3")
+    scan = make_node("Scan", ["x", "counts"], ["y", "z"], body=inner, num_scan_inputs=1)
+    proto = model([scan], "x:f:3 counts:i:t", "y:f:3 z:f:t,3", weights)
+    calls_as_onnx(proto, *((numbers(3), np.array(counts)) for counts in ([1, 5, 2], [9])))
+
+
 BOTH = "i:i: more:b: h:f:3", "on:b: k:f:3 h:f:3"
+STACKED = "again:b: k:f:3 o:f:3"
+
+
+def choice(name: str, then: onnx.GraphProto, orelse: onnx.GraphProto) -> onnx.NodeProto:
+    return make_node("If", ["p"], [name], name=name, then_branch=then, else_branch=orelse)
 
 
 def test_a_count_that_follows_from_values() -> None:

@@ -178,10 +178,12 @@ class ShapeInference:
         def measured(tensor: SSAValue, axis: int, bound: Dim) -> Dim:
             symbol = next(stated, None) or next(self._fresh_size)
             limit = bound.substitute(self._named)
-            for name, inner in reversed(self.computed.items()):
-                if inner.bound is not None and op.is_ancestor(inner.op) and inner.op is not op:
+            inside = {n: s for n, s in self.computed.items() if _is_inside(s.op, op)}
+            for name, inner in reversed(inside.items()):
+                if inner.bound is not None:
                     limit = limit.at_most({name: inner.bound})
-            self._compute(symbol, ComputedSize(tensor, limit, op, axis), known)
+            most = limit if inside.keys().isdisjoint(limit.symbols) else None
+            self._compute(symbol, ComputedSize(tensor, most, op, axis), known)
             return symbol
 
         stated = iter(self._stated(op))
@@ -349,3 +351,8 @@ def _computed_names(function: func.FuncOp) -> list[str]:
         elif isinstance(op, ControlFlowOp):
             names += op.stated_sizes
     return names
+
+
+def _is_inside(op: Operation, other: Operation) -> bool:
+    """Whether an operation is in a region of another one."""
+    return op is not other and other.is_ancestor(op)

@@ -132,3 +132,71 @@ func.func @bounded(%k: tensor<i64>) -> tensor<2x?xi64> {
 
 loop.kernel @pairs(%k: memref<i64>) -> (%y: memref<2x?xi64>) {
 }
+
+// -----
+
+// In a branch, memory for a size is added behind what is in use around it. What nothing around it
+// bounds is kept there, and memory that follows begins behind it.
+// CHECK-LABEL: func.func @kept
+// CHECK: %{{.*}}, %{{.*}}, %{{.*}} = scf.if
+// CHECK-NOT: rt.arena
+// CHECK: rt.check %ctx, %{{.*}}, "call: a size is too large
+// CHECK: %[[OWN:.*]] = rt.arena %ctx, %[[FIRST:.*]] : memref<?xi8>
+// CHECK-NEXT: %[[R:.*]] = memref.view %[[OWN]]
+// CHECK-NEXT: rt.call @numbers(%k, %[[R]])
+// CHECK: %[[LAST:.*]] = arith.addi %[[FIRST]], %{{.*}} : index
+// CHECK-NEXT: %[[MORE:.*]] = rt.arena %ctx, %[[LAST]] : memref<?xi8>
+// CHECK-NEXT: %[[COPY:.*]] = memref.view %[[MORE]][%[[FIRST]]]
+// CHECK-NEXT: "memref.copy"(%[[R]], %[[COPY]])
+// CHECK-NEXT: scf.yield %[[LAST]], %[[FIRST]], %{{.*}} : index, index, index
+// CHECK-NEXT: } else {
+// CHECK: "memref.copy"(%x, %{{.*}})
+// CHECK-NEXT: scf.yield
+// CHECK: %[[KEPT:.*]] = rt.arena %ctx, %[[ENDS:.*]] : memref<?xi8>
+// CHECK: %[[AFTER:.*]] = rt.arena %ctx, %{{.*}} : memref<?xi8>
+// CHECK-NEXT: %[[Y:.*]] = memref.view %[[KEPT]]
+// CHECK-NEXT: %[[Z:.*]] = memref.view %[[AFTER]][%[[ENDS]]]
+// CHECK-NEXT: rt.call @twice(%[[Y]], %[[Z]])
+func.func @kept(%p: tensor<i1>, %k: tensor<i64>, %x: tensor<?xi64> {graph.dims = ["n"]}) -> tensor<?xi64> {
+  %y = graph.if %p captures(%k, %x : tensor<i64>, tensor<?xi64>) attributes {sizes = ["s"]} -> (tensor<?xi64>) {
+  ^bb0(%a: tensor<i64>, %b: tensor<?xi64>):
+    %r = graph.call_dps @numbers(%a) dims [["k"]] sizes [#graph.size<"k" in argument 0>] : (tensor<i64>) -> tensor<?xi64>
+    graph.yield %r : tensor<?xi64>
+  } else {
+  ^bb0(%a: tensor<i64>, %b: tensor<?xi64>):
+    graph.yield %b : tensor<?xi64>
+  }
+  %z = graph.call_dps @twice(%y) dims [["s"]] : (tensor<?xi64>) -> tensor<?xi64>
+  func.return %z : tensor<?xi64>
+}
+
+loop.kernel @numbers(%k: memref<i64>) -> (%y: memref<?xi64>) {
+}
+
+loop.kernel @twice(%k: memref<?xi64>) -> (%y: memref<?xi64>) {
+}
+
+// -----
+
+// Iterations begin at the same place, and a larger one may follow.
+// CHECK-LABEL: func.func @repeated
+// CHECK: rt.arena %ctx, %[[BYTES:.*]] : memref<?xi8>
+// CHECK: scf.for
+// CHECK: %[[END:.*]] = arith.addi %[[BYTES]], %{{.*}} : index
+// CHECK-NEXT: %[[MORE:.*]] = rt.arena %ctx, %[[END]] growing : memref<?xi8>
+// CHECK-NEXT: memref.view %[[MORE]][%[[BYTES]]]
+func.func @repeated(%x: tensor<i64>) -> tensor<i64> {
+  %y = graph.loop count "3" carries(%x : tensor<i64>) -> (tensor<i64>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<i64>):
+    %r = graph.call_dps @numbers(%h) dims [["k"]] sizes [#graph.size<"k" in argument 0>] : (tensor<i64>) -> tensor<?xi64>
+    %s = graph.call_dps @sum(%r) : (tensor<?xi64>) -> tensor<i64>
+    graph.yield %s : tensor<i64>
+  }
+  func.return %y : tensor<i64>
+}
+
+loop.kernel @numbers(%k: memref<i64>) -> (%y: memref<?xi64>) {
+}
+
+loop.kernel @sum(%k: memref<?xi64>) -> (%y: memref<i64>) {
+}

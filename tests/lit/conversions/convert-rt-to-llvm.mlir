@@ -63,6 +63,22 @@ func.func private @use(memref<?xi8>)
 
 // -----
 
+// One that may grow asks for half as much again.
+// CHECK-LABEL: func.func @growing(
+// CHECK: %[[ONE:.*]] = llvm.mlir.constant(1) : i64
+// CHECK: %[[HALF:.*]] = llvm.lshr %[[N:.*]], %[[ONE]] : i64
+// CHECK-NEXT: %[[MORE:.*]] = llvm.add %[[N]], %[[HALF]] : i64
+// CHECK: llvm.store %[[MORE]], %{{.*}} {alignment = 8 : i64} : i64, !llvm.ptr
+func.func @growing(%ctx: !rt.context, %n: index) -> i32 {
+  %a = rt.arena %ctx, %n growing : memref<?xi8>
+  rt.call @use(%a) : memref<?xi8>
+  %z = arith.constant 0 : i32
+  func.return %z : i32
+}
+func.func private @use(memref<?xi8>)
+
+// -----
+
 // A failing check leaves its details and returns its number.
 // CHECK-LABEL: func.func @checks(
 // CHECK-SAME: %ctx: !rt.context, %a: i1, %b: i1, %m: index, %n: index) -> i32 attributes

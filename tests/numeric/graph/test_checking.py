@@ -450,6 +450,13 @@ def test_planted_errors_are_blamed_on_their_pass(
     assert "\n" not in str(caught.value)
 
 
+def test_conditions_are_compared_though_buffers_hold_them_in_bytes() -> None:
+    b = sw.Builder("main")
+    n, x = b.input("n", (), "i64"), b.input("x", (3,))
+    b.output(b.cond(b.less(n, 4), lambda: x * 2.0, lambda: b.exp(x)))
+    sw.compile(b.module(), threads=1, check=True)
+
+
 def test_inputs_are_made_up_or_have_to_be_given() -> None:
     b = sw.Builder("main")
     b.output(b.relu(b.input("x", ("n", 4))))

@@ -59,7 +59,8 @@ class IfOp(ControlFlowOp):
     ```
 
     Branches may yield tensors of different sizes. Then the size of the result is a computed one, of
-    which `sizes` has the name from stage `kernels` on; its upper bound is that of both sizes.
+    which `sizes` has the name from stage `kernels` on; its upper bound is that of both sizes. It
+    has none where a branch computes a size without one.
     """
 
     name = "graph.if"

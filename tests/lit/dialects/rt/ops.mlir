@@ -9,6 +9,8 @@ func.func @main(%ctx: !rt.context, %b: memref<4xi8>, %x: memref<?x784xf32>, %n: 
   %p = rt.constant %ctx, 4 "w1" {packing = affine_map<(d0, d1, d2) -> (d0 * 32 + d2, d1)>} : memref<4x784x32xf32>
   // CHECK-NEXT: %arena = rt.arena %ctx, %n : memref<?xi8>
   %arena = rt.arena %ctx, %n : memref<?xi8>
+  // CHECK-NEXT: %more = rt.arena %ctx, %n growing : memref<?xi8>
+  %more = rt.arena %ctx, %n growing : memref<?xi8>
   // CHECK-NEXT: rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
   rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
   // CHECK-NEXT: %row = rt.slice %x, %n : memref<?x784xf32> to memref<784xf32>
