@@ -30,7 +30,6 @@ from ..core.pipelines.stages import (
     DEVICE_STAGES,
     IR_STAGES,
     STAGES,
-    TEXT_STAGES,
     check_stage,
     stages_after,
 )
@@ -210,7 +209,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        if stage not in (*TEXT_STAGES, *DEVICE_STAGES):
+        if check_stage(stage) in IR_STAGES:
             return self.at(stage).text()
         from ..backends.llvm import jit
 
@@ -230,7 +229,7 @@ class Compilation:
         Raises:
             CompileError: if the compilation has no such stage.
         """
-        work = self.at("llvm" if stage in (*TEXT_STAGES, *DEVICE_STAGES) else stage)
+        work = self.at(stage if check_stage(stage) in IR_STAGES else "llvm")
         return work.weights.only(named_weights(work.op))
 
     def run(self, stage: str, inputs: Sequence[object]) -> Any:

@@ -19,7 +19,7 @@ from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
 from ..core.errors import CompileError, TargetError, explain
 from ..core.folding import folded
-from ..core.pipelines.stages import DEVICE_STAGES, TEXT_STAGES, check_stage
+from ..core.pipelines.stages import IR_STAGES, check_stage
 from . import results
 from .artefacts import container
 from .frames import Frames
@@ -123,7 +123,7 @@ class Executable:
             CompileError: if there is no stage of this name, or it makes an invalid access.
             InputError: if the arguments do not fit `inputs`.
         """
-        if check_stage(stage) in (*TEXT_STAGES, *DEVICE_STAGES):
+        if check_stage(stage) not in IR_STAGES:
             return self(*inputs)
         return self._stages_with(stage).run(stage, inputs)
 

@@ -17,7 +17,7 @@ from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.folding import folded
 from ..core.pipelines.explanation import explanation, sections
-from ..core.pipelines.stages import DEVICE_STAGES, IR_STAGES, STAGES, check_stage
+from ..core.pipelines.stages import DEVICE_STAGES, EVERY_STAGE, IR_STAGES, STAGES, check_stage
 from . import finding
 from .bench import bench
 from .cache import cache
@@ -86,8 +86,8 @@ def compile_(
         str | None,
         typer.Option(
             "--emit",
-            autocompletion=lambda: [*STAGES, *DEVICE_STAGES],
-            help=f"Print one stage: {', '.join((*STAGES, *DEVICE_STAGES))}.",
+            autocompletion=lambda: [*EVERY_STAGE],
+            help=f"Print one stage: {', '.join(EVERY_STAGE)}.",
         ),
     ] = None,
     output: Annotated[

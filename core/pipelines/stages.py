@@ -24,6 +24,8 @@ STAGES = IR_STAGES + TEXT_STAGES
 DEVICE_STAGES = ("ptx",)
 """The texts that programs for a device have beside these."""
 
+EVERY_STAGE = STAGES + DEVICE_STAGES
+
 
 def stages_after(stage: str) -> tuple[str, ...]:
     """The stages that are modules, from the one after `stage` on."""
@@ -36,7 +38,7 @@ def check_stage(stage: str) -> str:
     Raises:
         CompileError: if it is not, naming the nearest stage.
     """
-    if stage in STAGES or stage in DEVICE_STAGES:
+    if stage in EVERY_STAGE:
         return stage
     import difflib
 
