@@ -97,7 +97,7 @@ class _Collector:
         if self.compilation.start not in _WITH_GRAPH:
             graph = ModelGraph((), ())
         else:
-            graph = model_graph(work.main, self.marks, nodes)
+            graph = model_graph(work.main, self.marks, nodes, work.weights)
         for stage in self.compilation.descend(work, ctx):
             self._look(stage, work)
         done = sum(map(len, ctx.applied.values()))

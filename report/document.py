@@ -64,6 +64,8 @@ class ModelOperator:
     `kind` is the name of the operation, "input" or "output". `nodes` and `kernels` are numbers,
     `path` the modules of the model that it is in, outermost first. `call` is the number of the call
     of its first kernel that computes it, -1 without one: a kernel may be called several times.
+    `attributes` are names and values as text, `weights` names of operands and numbers of the
+    weights that they are.
     """
 
     name: str
@@ -74,6 +76,29 @@ class ModelOperator:
     kernels: tuple[int, ...]
     path: tuple[str, ...]
     call: int = -1
+    attributes: tuple[tuple[str, str], ...] = ()
+    weights: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportedWeight:
+    """A constant of the model in few numbers.
+
+    `least`, `most`, `mean` and `deviation` (that of the whole population) are of the elements that
+    are finite, `not_finite` counts the others, and `zeros` is a fraction of all elements. They are
+    None where there are no such elements, or beyond double precision. Elements that a sparse
+    matrix does not store are zeros; its `bytes` are those of the stored elements.
+    """
+
+    name: str
+    type: str
+    bytes: int
+    not_finite: int
+    least: float | None = None
+    most: float | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    zeros: float | None = None
 
 
 @dataclass(frozen=True)
@@ -87,10 +112,11 @@ class ModelEdge:
 
 @dataclass(frozen=True)
 class ModelGraph:
-    """The operators of the model, and the values between them."""
+    """The operators of the model, the values between them, and the constants that they read."""
 
     operators: tuple[ModelOperator, ...]
     edges: tuple[ModelEdge, ...]
+    weights: tuple[ReportedWeight, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,8 @@ class Profile:
     `seconds` is the time of one run, a mean over the faster half of `runs`: the call of machine
     code, without the Python code around it. `kernels` and `nodes` are sorted by time, the longest
     first. `threads` is the maximum number of threads of a call, `gflops` their peak performance,
-    and `read` their bandwidth in GB/s, by the size of the buffer in bytes.
+    and `read` their bandwidth in GB/s, by the size of the buffer in bytes. `refused` is empty, or
+    one sentence that says why rows are not compared with these limits.
     """
 
     seconds: float
@@ -96,6 +97,7 @@ class Profile:
     read: dict[int, float]
     kernels: tuple[Row, ...]
     nodes: tuple[Row, ...]
+    refused: str = ""
 
     @property
     def attributed(self) -> float:
@@ -111,6 +113,7 @@ class Profile:
             "threads": self.threads,
             "attributed": self.attributed,
             "limits": {"gflops": self.gflops, "gbytes": {str(n): r for n, r in self.read.items()}},
+            "refused": self.refused or None,
             "kernels": [row.as_dict("nodes") for row in self.kernels],
             "nodes": [row.as_dict("kernels") for row in self.nodes],
         }
@@ -137,7 +140,7 @@ class Profile:
             ("node", "kernels", self.nodes),
         ):
             lines += ["", *_table([(name, *HEADINGS, members), *(row.cells() for row in rows)])]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(["", self.refused] if self.refused else [])])
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ class ProfileView {
       el("div", { class: "tools" }, el("b", {}, "roofline"),
         el("span", { class: "muted" }, "each kernel beside the limits of this machine")),
       el("div", { class: "body" },
-        chart("roofline of all kernels", (width, height) => this.roofline(width, height))));
+        chart("roofline of all kernels", (width, height) => this.roofline(width, height))),
+      this.profile.refused ? el("p", { class: "note refused" }, this.profile.refused) : null);
     this.element = el("div", { class: "row" }, left, splitter(left, true), right);
     this.draw();
     selection.onchange(() => this.mark());
@@ -118,6 +119,8 @@ class ProfileView {
   /** Operations per second over operations per byte, both logarithmic (Williams et al., 2009). */
   roofline(width, height) {
     const rows = this.profile.kernels.filter((row) => row.flops && row.bytes && row.gflops);
+    // Limits that no row is compared with are not drawn: they were measured on a busy machine.
+    const believed = !this.profile.refused || this.profile.kernels.some((row) => row.limit);
     const peak = this.profile.limits.gflops;
     const speeds = Object.entries(this.profile.limits.gbytes).sort(([a], [b]) => a - b);
     const work = rows.map((row) => row.flops / row.bytes);
@@ -146,10 +149,12 @@ class ProfileView {
     const best = Math.min(...speeds.map(([, speed]) => peak / speed), most);
     return [
       ...axes(width, height, x, y, ["FLOP per byte", "GFLOP/s"], { x: logarithmic, y: logarithmic }),
-      svg("path", { class: "roof", d: `M${x(best)} ${y(peak)} L${x(most)} ${y(peak)}` }),
-      svg("text", { class: "label", x: x(most), y: y(peak) - 6, "text-anchor": "end" },
-        `${digits(peak)} GFLOP/s`),
-      ...roofs.map(([line]) => line), ...roofs.map(([, label]) => label),
+      ...(believed ? [
+        svg("path", { class: "roof", d: `M${x(best)} ${y(peak)} L${x(most)} ${y(peak)}` }),
+        svg("text", { class: "label", x: x(most), y: y(peak) - 6, "text-anchor": "end" },
+          `${digits(peak)} GFLOP/s`),
+        ...roofs.map(([line]) => line), ...roofs.map(([, label]) => label),
+      ] : []),
       ...rows.map((row, number) => this.dot(row, x(work[number]), y(row.gflops))),
     ];
   }

@@ -1,8 +1,10 @@
 // The graph of the model: laid out by dagre, zoomed by d3, grouped by module or by kernel.
 
-const NODE_HEIGHT = 40;
+const NODE_HEIGHT = 46;
 const LETTERS = 34;
 const MANY = 250;
+/** The least scale at which names are easy to read: a larger graph begins at its first row instead. */
+const READABLE = 0.8;
 
 /** The groups that operators are in, outermost first, for each way to group them. */
 const GROUPINGS = {
@@ -77,8 +79,8 @@ class GraphView {
         this.colours = value;
         this.draw();
       }) : null,
-      button("⊟", "collapse all groups", () => this.collapseAll(true)),
-      button("⊞", "expand all groups", () => this.collapseAll(false)),
+      button("▸ all", "collapse all groups", () => this.collapseAll(true)),
+      button("▾ all", "expand all groups", () => this.collapseAll(false)),
       el("span", { class: "spring" }),
       button("−", "zoom out", () => this.zoomBy(1 / 1.4)),
       button("+", "zoom in", () => this.zoomBy(1.4)),
@@ -162,15 +164,15 @@ class GraphView {
     const lines = end ? [operator.name, operator.text.replace(/^[^:]*: /, "")]
       : [title, operator.name === operator.kind ? operator.types[0] ?? "" : operator.name];
     const texts = lines.map((line) => (line.length > LETTERS ? `…${line.slice(1 - LETTERS)}` : line));
-    const width = Math.max(72, ...texts.map((line, n) => line.length * (n ? 6.6 : 8) + 30));
+    const width = Math.max(80, ...texts.map((line, n) => line.length * (n ? 7.4 : 9) + 32));
     return { width, height: NODE_HEIGHT, texts, end, number, members: [],
       kernel: operator.kernels[0] ?? -1, label: `${title} ${operator.name}` };
   }
 
   groupBox({ key, label, kernel }) {
-    const text = shortened(label, LETTERS);
+    const text = `▸ ${shortened(label, LETTERS)}`;
     const texts = [text, `${this.sizes.get(key)} operators`];
-    return { width: Math.max(96, text.length * 7.8 + 30), height: NODE_HEIGHT, texts, key, kernel,
+    return { width: Math.max(112, text.length * 8.8 + 32), height: NODE_HEIGHT, texts, key, kernel,
       members: [], label: `group ${label}` };
   }
 
@@ -196,10 +198,10 @@ class GraphView {
   title({ x, y, width, height, label, key }) {
     return svg("g", { class: "cluster", transform: `translate(${x - width / 2},${y - height / 2})` },
       svg("text", {
-        x: 9, y: 14, tabindex: "0", role: "button", "aria-label": `collapse ${label}`,
+        x: 9, y: 16, tabindex: "0", role: "button", "aria-label": `collapse ${label}`,
         onclick: () => this.toggle(key),
         onkeydown: (event) => event.key === "Enter" && this.toggle(key),
-      }, `⊟ ${shortened(label, Math.floor((width - TITLE_MARGIN) / TITLE_LETTER))}`,
+      }, `▾ ${shortened(label, Math.floor((width - TITLE_MARGIN) / TITLE_LETTER))}`,
       svg("title", {}, label)));
   }
 
@@ -223,8 +225,8 @@ class GraphView {
     svg("title", {}, box.key ? box.label : this.operators[box.number].text),
     svg("rect", { width, height, rx: 7 }),
     svg("rect", { class: "stripe", width: 5, height: height - 12, x: 6, y: 6, rx: 2.5 }),
-    svg("text", { x: 18, y: 17, class: "kind" }, texts[0]),
-    svg("text", { x: 18, y: 31, class: "name" }, texts[1])));
+    svg("text", { x: 18, y: 20, class: "kind" }, texts[0]),
+    svg("text", { x: 18, y: 36, class: "name" }, texts[1])));
   }
 
   /** The colour of a box: that of its kernel, or more red the longer it takes. */
@@ -300,7 +302,7 @@ class GraphView {
     const { clientWidth, clientHeight } = this.canvas;
     if (!clientWidth || !width) return;
     const whole = Math.min(clientWidth / (width + 24), clientHeight / (height + 24), 1);
-    const scale = Math.max(whole, 0.6);
+    const scale = Math.max(whole, READABLE);
     const wide = (width + 24) * scale > clientWidth;
     const begin = this.boxes.values().next().value;
     const left = wide ? clientWidth / 2 - begin.x * scale : (clientWidth - width * scale) / 2;

@@ -2,8 +2,8 @@
 // one box of the group around it, which takes a fraction of the time of one large layout.
 
 const PADDING = 14;
-const TITLE = 18;
-const TITLE_LETTER = 6;
+const TITLE = 22;
+const TITLE_LETTER = 7.2;
 const TITLE_MARGIN = 34;
 const LARGE = 400;
 

@@ -141,24 +141,45 @@ class Details {
     });
   }
 
+  /** The constants that an operator reads, by the name of its operand. */
+  weights(number) {
+    const { operators, weights } = this.model.report.graph;
+    return facts(operators[number].weights.map(([operand, place]) =>
+      [operand, statistics(weights[place])]));
+  }
+
   ofOperators(operators) {
     return operators.slice(0, 12).flatMap((number) => {
-      const { name, kind, text, types, kernels } = this.model.report.graph.operators[number];
+      const { name, kind, text, types, kernels, attributes } = this.model.report.graph.operators[number];
       const row = this.model.timeOfNode.get(name);
       const names = kernels.map((kernel) => this.model.report.kernels[kernel].name);
       return [
         el("h3", {}, breakable(name)),
         facts([
           ["operator", kind.replace(/^graph\./, "")],
+          ...attributes,
           ["result", types.join("\n")],
           ["text", text],
           ["kernel", names.join(", ") || "none: it was folded, or is a view"],
           ["time", row ? timeOf(row) : ""],
         ]),
+        this.weights(number),
         decisions("What was decided about it", this.model.decisionsOfNode.get(name) ?? []),
       ];
     });
   }
+}
+
+/** A weight in one line: its type, its range, its mean and deviation, how many elements are 0. */
+function statistics({ name, type, least, most, mean, deviation, zeros, not_finite }) {
+  const parts = [
+    `${name}: ${type}`,
+    least === null ? null : `${digits(least)} to ${digits(most)}`,
+    mean === null ? null : `mean ${digits(mean)} ± ${digits(deviation)}`,
+    zeros ? `${percent(zeros)} zeros` : null,
+    not_finite ? `${not_finite} not finite` : null,
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 const timeOf = (row) =>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from stepwell.backends.llvm.jit import assembly
 from stepwell.core.errors import InputError, StepwellError
 from stepwell.core.pipelines import staircase as pipelines
 from stepwell.core.target import host, named
+from stepwell.diagnosis import profiling
 from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
 from stepwell.frontends import gnn
@@ -105,6 +107,61 @@ def test_the_roof_is_measured_on_registers(processor: str, multiply_adds: int) -
     loop = text[text.index("multiply_add:") : text.index("read:")]
     assert not re.findall(r"%[re][sb]p|\bsp\b|\bcall|\bbl\b", loop), "nothing is on the stack"
     assert len(re.findall("vfmadd|fmla|fmad", loop)) == multiply_adds
+
+
+def limited(limit: float, bound: str, name: str = "k") -> Row:
+    return Row(name, ("n",), 1, 1.0, 1.0, 1, 1, limit, bound)
+
+
+def test_limits_that_are_too_low_are_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A roof that was measured on a busy machine, at first: the best measurement counts."""
+    good = machine.measure_limits(1, 12)
+    slow = replace(good, gflops=1e-3, known=dict.fromkeys((1 << 16, 1 << 18), 0.001))
+    monkeypatch.setattr(profiling, "known_limits", lambda threads: slow)
+    profile = executable().profile(floats(8, 64), repeat=RUNS)
+    assert slow.gflops > 0.1
+    assert min(slow.known.values()) > 0.1
+    assert profile.gflops == slow.gflops
+    assert profile.refused == ""
+    assert all(row.limit is None or row.limit <= 1.1 for row in profile.kernels)
+
+
+def test_limits_below_what_kernels_reach_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = replace(known_limits(1), gflops=1e-3)
+    measured: list[int] = []
+    monkeypatch.setattr(limits, "raise_by_measuring", lambda: measured.append(1))
+    monkeypatch.setattr(profiling, "known_limits", lambda threads: limits)
+    profile = executable().profile(floats(8, 64), repeat=RUNS)
+    assert len(measured) == 3
+    assert all(row.limit is row.bound is None for row in (*profile.kernels, *profile.nodes))
+    sentence = (
+        r'"fused_dense\w*" reached \d+% of the limit by compute, measured 4 times: '
+        "the machine was too busy to measure its limits, and none are shown"
+    )
+    assert re.fullmatch(sentence, profile.refused)
+    assert str(profile).endswith(profile.refused)
+    assert json.loads(profile.json())["refused"] == profile.refused
+
+
+def test_a_kernel_that_reads_some_of_a_table_loses_its_own_limit() -> None:
+    b = sw.Builder("net")
+    rows = b.input("rows", (16,), "i64")
+    taken = b.relu(b.gather(floats(20_000, 64), rows, axis=0), name="taken")
+    b.output(b.dense(taken, floats(128, 64), name="fc1"), name="y")
+    profile = sw.compile(b.module(), threads=1).profile(np.arange(16), repeat=RUNS)
+    assert re.match(
+        r'"fused_gather\w*" reached \d+% of the limit by memory, measured 4 times: it does not '
+        "read all of its operands, or memory was busy with other programs",
+        profile.refused,
+    )
+    assert row(profile.nodes, "taken").limit is None
+    assert row(profile.nodes, "fc1").limit is not None
+
+
+@pytest.mark.parametrize("bound", ["compute", "memory"])
+def test_a_tenth_above_a_limit_is_noise(bound: str) -> None:
+    rows = (limited(1.09, bound), limited(0.5, "memory", "other"))
+    assert profiling._believable(rows, ()) == (rows, (), "")
 
 
 def test_rows_are_gathered_at_some_rate() -> None:

@@ -30,10 +30,12 @@ from stepwell.driver.compilation import Compilation
 from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.passes.loop.scheduler.records import Record, write_records
+from stepwell.report import weights
 from stepwell.report.collecting import PSEUDO, collect
-from stepwell.report.document import ReportDocument, StageFunction
+from stepwell.report.document import ReportDocument, ReportedWeight, StageFunction
 from stepwell.report.model_graph import module_path
 from stepwell.report.sparsity import pattern
+from stepwell.report.weights import weight_of
 from stepwell.tools import main as command
 from stepwell.tools import progress as commands
 
@@ -43,6 +45,7 @@ HOSTILE = "act</script><script>alert(1)</script>"
 
 
 KINDS = ("graph.conv", "graph.relu")
+SOFTMAX = ("graph.softmax",)
 
 
 def model() -> sw.Module:
@@ -156,6 +159,53 @@ def test_graph() -> None:
     assert not set(twice.nodes) & set(graph.operators[6].nodes)
     edges = {(edge.source, edge.target) for edge in graph.edges}
     assert edges == {(n, n + 1) for n in range(7)}
+
+
+def test_attributes_and_weights_of_operators() -> None:
+    b = sw.Builder("net")
+    x = b.input("x", (1, 1, 5, 5), "f32")
+    w = np.array([[[[np.inf, 0.0], [2.0, -2.0]]]], np.float32)
+    h = b.conv(x, w, strides=(2, 1), name="conv")
+    b.output(b.softmax(h, axis=-1), name="y")
+    graph = collect(Compilation.of(Request(b.module(), "x86-64-v3", threads=1))).graph
+    conv, softmax = (next(o for o in graph.operators if o.kind == k) for k in KINDS[:1] + SOFTMAX)
+    assert {("strides", "[2, 1]"), ("groups", "1")} <= {*conv.attributes}
+    assert softmax.attributes == (("axis", "-1"),)
+    ((operand, number),) = conv.weights
+    assert (operand, softmax.weights) == ("w", ())
+    deviation = pytest.approx((8 / 3) ** 0.5)
+    assert graph.weights[number] == ReportedWeight(
+        "conv_w", "1x1x2x2 f32", 16, 1, -2.0, 2.0, 0.0, deviation, 0.25
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "facts"),
+    [
+        (np.zeros((0, 3), np.float32), (0, 0, None, None, None, None, None)),
+        (np.full(2, np.nan, np.float32), (8, 2, None, None, None, None, 0.0)),
+        (np.array([True, False, True, True]), (4, 0, 0.0, 1.0, 0.75, 0.1875**0.5, 0.25)),
+        (np.array([1e308, 1e308]), (16, 0, 1e308, 1e308, None, None, 0.0)),
+        (
+            sp.csr_array([[0.0, 3.0], [0.0, 0.0]]),
+            (8, 0, 0.0, 3.0, 0.75, 1.6875**0.5, 0.75),
+        ),
+    ],
+    ids=["empty", "nan", "bool", "huge", "sparse"],
+)
+def test_statistics_of_weights(array: Any, facts: tuple[Any, ...]) -> None:
+    found = weight_of("w", "", array)
+    assert (found.bytes, found.not_finite, found.least, found.most) == facts[:4]
+    assert (found.mean, found.deviation, found.zeros) == pytest.approx(facts[4:])
+
+
+def test_statistics_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = floats(40, 25)
+    monkeypatch.setattr(weights, "_PIECE", 7)
+    found = weight_of("w", "", array)
+    assert (found.least, found.most) == (array.min(), array.max())
+    wide = array.astype(np.float64)
+    assert (found.mean, found.deviation) == pytest.approx((wide.mean(), wide.std()))
 
 
 def test_the_main_kernel_of_an_operator_comes_first() -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
+from stepwell.report.collecting import collect
+from stepwell.report.page import page
 
 from ..harness import floats
 from .browser import (
@@ -149,6 +155,48 @@ def test_code_by_keys(browser: Any) -> None:
     active = one(browser, f"#{code.get_attribute('aria-activedescendant')}")
     assert "max(" in active.text
     assert active.get_attribute("aria-selected") == "true"
+
+
+def test_attributes_and_weights_of_what_is_selected(browser: Any) -> None:
+    node(browser, "softmax soft").click()
+    assert "axis\n" in one(browser, ".details").text
+    node(browser, "dense block/fc1").click()
+    text = one(browser, ".details").text
+    assert re.search(r"w\n\S+: 128x64 f32, -\d\S* to \d\S*, mean -?0\.\d+ ± \d", text), text
+
+
+def test_nothing_that_is_right_looks_like_an_error(browser: Any) -> None:
+    """Neither groups nor candidates that passes left alone have a cross in front of them."""
+    assert one(browser, ".graph .cluster text").text.startswith("▾ fused")
+    style = "return [...document.styleSheets].flatMap((s) => [...s.cssRules]).map((r) => r.cssText)"
+    rules = browser.execute_script(style)
+    assert any("○" in rule and ".missed" in rule for rule in rules)
+    assert not any(mark in rule for rule in rules for mark in "✕✗⊠⊟")
+
+
+def test_names_in_the_graph_are_large_enough_to_read(browser: Any) -> None:
+    for selector in (".node .kind", ".node .name", ".cluster text"):
+        height = browser.execute_script(
+            f"return document.querySelector('.graph {selector}').getBoundingClientRect().height"
+        )
+        assert height >= 11, selector
+
+
+def test_limits_that_were_refused_are_not_drawn(tmp_path: Path) -> None:
+    b = sw.Builder("net")
+    x = b.input("x", (8, 64), "f32")
+    b.output(b.dense(x, floats(128, 64)), name="y")
+    profile = sw.compile(b.module(), threads=1).profile(floats(8, 64), repeat=1)
+    rows = tuple(replace(row, limit=None, bound=None) for row in profile.kernels)
+    refused = replace(profile, kernels=rows, nodes=(), refused="the machine was busy")
+    document = collect(Compilation.of(Request(b.module(), threads=1)))
+    path = tmp_path / "report.html"
+    path.write_text(page(replace(document, profile=refused.to_dict())))
+    with opened(path) as browser:
+        one(browser, "#tab-Profile").click()
+        soon(browser, ".kernel-dot")
+        assert not all_of(browser, ".roof")
+        assert one(browser, ".note.refused").text == "the machine was busy"
 
 
 def test_groups_collapse(browser: Any) -> None:
