@@ -44,6 +44,24 @@ class Uses:
             return stated.operations <= CHEAP
         return all(not one.reduces and one.cost <= CHEAP for one in self._recordings(op))
 
+    def slides(self, op: GraphOp) -> bool:
+        """Whether an operator reads windows: at its own index plus that of a loop."""
+        return any(
+            len(atoms := atoms_in([expr])) > 1
+            and any(recording.atoms[number].kind == AtomKind.LOOP for number in atoms)
+            for recording in self._recordings(op)
+            for read in recording.reads
+            for expr in read.index
+        )
+
+    def gathers(self, op: GraphOp) -> bool:
+        """Whether neighbours along the last dimension of a result are far apart in the operand."""
+        if not self.moves(op) or is_reshape(op) or tensor_type(op.results[0]).get_shape()[-1] == 1:
+            return False
+        (recording,) = self._recordings(op)
+        (read,) = recording.reads
+        return recording.rank - 1 not in atoms_in(read.index[-1:])
+
     def at_own_index(self, op: Operation, value: SSAValue) -> bool:
         """Whether an elementwise operator reads an operand at its own index: not broadcast."""
         if not isinstance(op, GraphOp) or op.fusion != FusionKind.ELEMENTWISE:

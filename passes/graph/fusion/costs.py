@@ -21,6 +21,7 @@ _FEWEST_MESSAGE_COLUMNS = 16
 """A product of each entry with fewer columns is faster in a register tile of many entries."""
 
 _MANY_TIMES = "a contraction reads each element many times and would compute it each time"
+_GATHERED = "windows would gather each element many times"
 MOST_PARTS = 4
 """Parts of a product that are computed together: each has accumulators of its own."""
 
@@ -120,15 +121,26 @@ class MergeCosts:
         return any(u in proposal.reader.repeated or self.uses.repeats(u, value) for u in users)
 
     def _against_contraction(self, proposal: Proposal) -> str | None:
-        """A contraction reads an element again for each register tile: not even cheap ones pay."""
+        """A contraction reads an element again for each register tile: not even cheap ones pay.
+
+        Nor does what windows would gather.
+        """
         anchor = proposal.reader.anchor
         products = [user for user in proposal.users if _is_contraction(user)]
         if anchor is not None and self.uses.walked(anchor):
             # Products of the entries need it once for some vectors of columns; the walk itself, for
             # each of them.
             products = [user for user in products if user is anchor]
-        again = any(self.uses.repeats(user, proposal.value) for user in products)
-        return _MANY_TIMES if again else None
+        if any(self.uses.repeats(user, proposal.value) for user in products):
+            return _MANY_TIMES
+        return _GATHERED if self._is_gathered_by_windows(proposal) else None
+
+    def _is_gathered_by_windows(self, proposal: Proposal) -> bool:
+        """Whether windows, which overlap, would read elements that are not adjacent in memory."""
+        anchor = proposal.reader.anchor
+        if anchor is None or not self.uses.slides(anchor) or not self.repeats(proposal):
+            return False
+        return any(map(self.uses.gathers, proposal.maker.ops))
 
     # What several operators read.
 

@@ -54,3 +54,18 @@ func.func @chain(%x: tensor<2x2x9xf32>, %w: tensor<4x2x3xf32>, %v: tensor<4x4x3x
   %y = graph.pad edge %a low = [0, 0, 1] high = [0, 0, 1] value = 0.0 : f64 : (tensor<2x4x7xf32>) -> tensor<2x4x9xf32>
   func.return %y : tensor<2x4x9xf32>
 }
+
+// -----
+
+// A window that slides over channels reads each element five times: channels that are adjacent in
+// memory are laid out for it first.
+// CHECK-LABEL: func.func @gathered
+// CHECK: func.call @fused_mul_transpose(
+// CHECK: func.call @fused_pad_pool(
+func.func @gathered(%x: tensor<1x4x4x8xf32>) -> tensor<1x8x4x4xf32> {
+  %s = graph.mul %x, %x : (tensor<1x4x4x8xf32>, tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %t = graph.transpose %s permutation = [0, 3, 1, 2] : (tensor<1x4x4x8xf32>) -> tensor<1x8x4x4xf32>
+  %p = graph.pad constant %t low = [0, 2, 0, 0] high = [0, 2, 0, 0] value = 0.0 : f64 : (tensor<1x8x4x4xf32>) -> tensor<1x12x4x4xf32>
+  %y = graph.pool sum %p window = [5, 1, 1] strides = [1, 1, 1] dilations = [1, 1, 1] : (tensor<1x12x4x4xf32>) -> tensor<1x8x4x4xf32>
+  func.return %y : tensor<1x8x4x4xf32>
+}
