@@ -16,6 +16,12 @@ class Multiples:
     def __init__(self) -> None:
         self._of: dict[Dim, int] = {}
 
+    def copy(self) -> Multiples:
+        """What is known now, for later."""
+        same = Multiples()
+        same._of |= self._of
+        return same
+
     @property
     def pairs(self) -> list[tuple[Dim, Dim]]:
         """The known multiples, as pairs of equal sizes."""

@@ -35,6 +35,19 @@ class BlockedError(Exception):
     """A node needs the result of an unsupported one, which is reported already."""
 
 
+class BranchError(Exception):
+    """Raised where a branch of a condition cannot be converted, which matters if it is taken.
+
+    Args:
+        problems: what of it is not supported.
+        error: what is wrong with it.
+    """
+
+    def __init__(self, problems: Sequence[Problem], error: ImportModelError | None) -> None:
+        super().__init__("; ".join([*map(str, problems), *([] if error is None else [str(error)])]))
+        self.problems, self.error = list(problems), error
+
+
 @dataclass(frozen=True)
 class Problem:
     """An unsupported part of a model, and the closest supported feature.

@@ -57,6 +57,7 @@ class Emitter:
         self._fresh_sizes = (Dim.symbol(name) for name in names if name not in taken)
         self._held: dict[SSAValue, Dim] = {}
         self._computed: set[str] = set()
+        self._limits: dict[str, Dim] = {}
         self._scalars: dict[str, SSAValue] = {}
 
     def fresh(self) -> Dim:
@@ -64,28 +65,45 @@ class Emitter:
         self._fresh_symbols += 1
         return Dim.symbol(f"_{self._fresh_symbols}")
 
-    def computed_size(self) -> Dim:
-        """A new size that is computed at run time."""
+    def computed_size(self, bound: Dim | None = None) -> Dim:
+        """A new size that is computed at run time, with an upper bound if that is known."""
         size = next(self._fresh_sizes)
         self._computed.update(size.symbols)
+        if bound is not None:
+            self._limits.update(dict.fromkeys(size.symbols, bound))
         return size
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """The names of all sizes so far that are computed at run time."""
+        return frozenset(self._computed)
+
+    def at_most(self, dim: Dim) -> Dim:
+        """An upper bound of a size, in which only computed sizes are left that have none."""
+        return dim.at_most(self._limits)
 
     def is_computed(self, dim: Dim) -> bool:
         """Whether a size depends on one that is computed at run time."""
         return not self._computed.isdisjoint(dim.symbols)
 
     def hold(self, value: Value) -> None:
-        """Remember which value has a size, for tensors of that size that are made of nothing."""
-        if value.dtype.kind == "b" or is_low_bit(element_type_of(value.dtype)):
+        """Remember which value has a size, for tensors of that size that are made of nothing.
+
+        One of a region has it until the end of that.
+        """
+        if is_low_bit(element_type_of(value.dtype)):
             return
         for axis, dim in enumerate(value.shape):
-            if not dim.is_static:
-                self.holders.setdefault(dim, (value, axis))
+            if dim.is_static:
+                continue
+            known = self.holders.get(dim)
+            if known is None or known[0].dtype.kind == "b" != value.dtype.kind:
+                self.holders[dim] = value, axis
 
     def size_of(self, scalar: SSAValue, bound: Dim | None = None) -> Dim:
         """The size that a scalar of i64 holds at run time."""
         if scalar not in self._held:
-            self._held[scalar] = size = self.computed_size()
+            self._held[scalar] = size = self.computed_size(bound)
             self._scalars[size.symbols[0]] = scalar
         return self._held[scalar]
 
@@ -137,10 +155,11 @@ class Emitter:
     def inside(self, body: Block) -> Iterator[None]:
         """Append to the block of a region within the context."""
         outer, self.body = self.body, body
+        holders, self.holders = self.holders, dict(self.holders)
         try:
             yield
         finally:
-            self.body = outer
+            self.body, self.holders = outer, holders
 
     def ssa(self, value: Value, location: LocationAttr) -> SSAValue:
         """The IR value of `value`; known contents become a constant at their first use.

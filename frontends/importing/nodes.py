@@ -45,6 +45,7 @@ class ModelNode(OpBuilder[Value]):
         subject: its operator in errors, such as ``onnx.Gemm``.
         inputs: operands, None for an omitted one.
         folds: whether operators of known operands are computed at once, by their references.
+        withheld: the results that are only an error where they are needed, by number: why.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class ModelNode(OpBuilder[Value]):
         self.subject = subject
         self.inputs = inputs
         self.folds = False
+        self.withheld: dict[int, str] = {}
         self._emitter = emitter
         self._location = location
 
@@ -141,9 +143,22 @@ class ModelNode(OpBuilder[Value]):
         """A value of numbers with a dimension of this size, and its axis."""
         return self._emitter.holders.get(size)
 
-    def computed_size(self) -> Dim:
-        """A new size that is computed at run time."""
-        return self._emitter.computed_size()
+    def hold(self, value: Value) -> None:
+        """Remember which value has a size, until the end of the current region."""
+        self._emitter.hold(value)
+
+    def computed_size(self, bound: Dim | None = None) -> Dim:
+        """A new size that is computed at run time, with an upper bound if that is known."""
+        return self._emitter.computed_size(bound)
+
+    @property
+    def computed(self) -> frozenset[str]:
+        """The names of all sizes so far that are computed at run time."""
+        return self._emitter.computed
+
+    def at_most(self, dim: Dim) -> Dim:
+        """An upper bound of a size, in which only computed sizes are left that have none."""
+        return self._emitter.at_most(dim)
 
     def size_of(self, scalar: Value) -> Dim:
         """The size that a scalar of i64 holds at run time."""

@@ -188,6 +188,8 @@ def _zeros(node: ModelNode, size: Dim, dtype: np.dtype) -> Value:
     apart = unsqueezed(node, x, [x.rank])
     ends = [dim.value if dim.is_static else WHOLE_END for dim in x.shape]
     empty = node.slice(apart, starts=[0] * apart.rank, ends=[*ends, 0])
+    if empty.dtype.kind == "b":
+        empty = node.cast(empty, target=element_type(np.dtype(np.int64)))
     axes = [other for other in range(apart.rank) if other != axis]
     zeros = node.reduce(empty, kind="sum", axes=axes)
     return zeros if zeros.dtype == dtype else node.cast(zeros, target=element_type(dtype))

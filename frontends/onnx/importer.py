@@ -19,12 +19,14 @@ from onnx import (
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block
 
+from ...core.errors import ImportModelError
 from ...core.ir.module import Module
 from ...core.ir.provenance import named
 from ...core.ir.weights import WeightStore
 from ...core.pipelines.decisions import Decision
 from ..importing.diagnostics import (
     BlockedError,
+    BranchError,
     LeftToDefinitionError,
     Problem,
     UnsupportedNodeError,
@@ -78,6 +80,8 @@ class _Importer:
         self.data = data
         self.weights = WeightStore()
         self.problems: list[Problem] = []
+        self.withheld: list[Problem] = []
+        """Results that cannot be expressed, which are problems where an output needs one."""
         self.functions = functions_of(model)
         self.nodes_left = _MOST_NODES
         self.decisions: list[Decision] = []
@@ -168,8 +172,8 @@ class _Importer:
         scope.values |= {name: value for name, value in made.items() if name in scope.values}
         scope.values |= {name: joined(own, made) for name, own in tensors.of.items()}
 
-    def _problem(self, part: str, error: UnsupportedNodeError, what: str | None = None) -> None:
-        self.problems.append(Problem(part, what, error.reason, error.closest))
+    def _problem(self, part: str, error: UnsupportedNodeError) -> None:
+        self.problems.append(Problem(part, None, error.reason, error.closest))
 
     # Nodes
 
@@ -182,13 +186,24 @@ class _Importer:
                 results = self._convert(proto, scope)
             except BlockedError:
                 results = []
+            except BranchError as error:
+                if error.error is not None:
+                    raise error.error from error
+                self.problems += error.problems
+                results = []
             except UnsupportedNodeError as error:
-                domain = default_domain(proto.domain)
-                operator = f"{domain}.{proto.op_type}" if domain else proto.op_type
-                what = f"{operator} (opset {scope.opsets.get(domain)})"
-                self._problem(f'node "{scope.prefix}{label(proto)}"', error, what)
+                self.problems.append(self._problem_of(proto, scope, error))
                 results = []
             self._define(proto, results, scope)
+
+    def _problem_of(
+        self, proto: NodeProto, scope: NameScope, error: UnsupportedNodeError
+    ) -> Problem:
+        domain = default_domain(proto.domain)
+        operator = f"{domain}.{proto.op_type}" if domain else proto.op_type
+        what = f"{operator} (opset {scope.opsets.get(domain)})"
+        part = f'node "{scope.prefix}{label(proto)}"'
+        return Problem(part, what, error.reason, error.closest)
 
     def _define(self, proto: NodeProto, results: Sequence[Value | None], scope: NameScope) -> None:
         for index, name in enumerate(proto.output):
@@ -199,8 +214,7 @@ class _Importer:
                 value.name = name
                 if value.ssa is not None:
                     hint(value.ssa, name)
-            if value is not None and value.ssa is not None and self.emitter.body is self.body:
-                # A value of a region is not known outside of it.
+            if value is not None and value.ssa is not None:
                 self.emitter.hold(value)
             scope.values[name] = value
 
@@ -225,10 +239,14 @@ class _Importer:
         schema = schema_of(domain, proto.op_type, opset)
         check_counts(proto, name, schema)
         convert = functools.partial(self._subgraph, scope=scope, name=name)
-        facts = self.emitter, self.data, convert, scope.declared
+        branch = functools.partial(self._branch, scope=scope, name=name)
+        facts = self.emitter, self.data, convert, branch, scope.declared
         node = Node(proto, name, opset, inputs, attributes, *facts)
         try:
-            return with_texts(node, converted(node, domain, blocked=blocked))
+            results = with_texts(node, converted(node, domain, blocked=blocked))
+            reasons = map(UnsupportedNodeError, node.withheld.values())
+            self.withheld += [self._problem_of(proto, scope, reason) for reason in reasons]
+            return results
         except UnsupportedNodeError as error:
             has_conversion = converter(domain, proto.op_type, opset) is not None
             if has_conversion and not isinstance(error, LeftToDefinitionError):
@@ -332,15 +350,49 @@ class _Importer:
             raise BlockedError
         return results
 
+    def _branch(
+        self, graph: GraphProto, inputs: Sequence[Value], scope: NameScope, name: str
+    ) -> list[Value]:
+        """Convert a subgraph that need not be taken, like `_subgraph`.
+
+        Raises:
+            BranchError: if it is not valid, or has unsupported nodes.
+        """
+        before, withheld = len(self.problems), len(self.withheld)
+        decisions, multiples = len(self.decisions), self.emitter.multiples.copy()
+        error, results, blocked = None, list[Value](), False
+        try:
+            results = self._subgraph(graph, inputs, scope, name)
+        except BlockedError:
+            blocked = True
+        except ImportModelError as raised:
+            if self.nodes_left < 0:
+                raise
+            error = raised
+        found = self.problems[before:] or (self.withheld[withheld:] if blocked else [])
+        if blocked and not found:
+            raise BlockedError  # of a value from outside
+        if not found and error is None:
+            return results
+        del self.problems[before:], self.withheld[withheld:], self.decisions[decisions:]
+        self.emitter.multiples = multiples
+        failed = BranchError(found, error)
+        subject = f'branch "{graph.name}" of "{name}"'
+        facts = "left out", f"it cannot be converted: {failed}", None, (name,), "graph", "from_onnx"
+        self.decisions.append(Decision(subject, *facts, kind="missed"))
+        raise failed
+
     # The program
 
     def _outputs(self, graph: GraphProto, scope: NameScope) -> list[tuple[str, Value]]:
         outputs: list[tuple[str, Value]] = []
+        blocked = False
         for info in graph.output:
             if info.name not in scope.values:
                 raise broken(f'value "{info.name}" is not defined', origin="outputs")
             value = scope.values[info.name]
             if value is None:
+                blocked = True
                 continue
             try:
                 parts = results_of(info.name, value)
@@ -350,6 +402,8 @@ class _Importer:
                 outputs += parts
             except UnsupportedNodeError as error:
                 self._problem(f'output "{info.name}"', error)
+        if blocked and not self.problems:
+            self.problems += self.withheld
         return outputs
 
 

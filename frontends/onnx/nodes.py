@@ -39,6 +39,7 @@ class Node(ModelNode):
         inputs: operands, None for an omitted one.
         outputs: names of the results, "" for an unused one.
         convert: converts a subgraph.
+        branch: the same for one that need not be taken; see `BranchError`.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Node(ModelNode):
         emitter: Emitter,
         data: ExternalData,
         convert: ConvertsGraph,
+        branch: ConvertsGraph,
         declared: Mapping[str, Sequence[int | None]],
     ) -> None:
         super().__init__(f"onnx.{proto.op_type}", name, inputs, emitter, named(name))
@@ -60,7 +62,7 @@ class Node(ModelNode):
         self._attributes = attributes
         self._read = {"consumed_inputs"}  # before opset 6: operands whose memory may be used again
         self._data = data
-        self.convert = convert
+        self.convert, self.branch = convert, branch
         self._declared = declared
 
     # Operands

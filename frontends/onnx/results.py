@@ -91,6 +91,7 @@ def _complete(node: Node, results: Sequence[Value | None]) -> Sequence[Value | N
 def wanted(node: Node, results: Sequence[Value | None]) -> Sequence[Value | None]:
     """`results`, after a check that all used ones are present."""
     for index in range(len(node.outputs)):
-        if node.wants(index) and (index >= len(results) or results[index] is None):
+        given = index in node.withheld or (index < len(results) and results[index] is not None)
+        if node.wants(index) and not given:
             raise node.unsupported(f"result {index} is not supported")
     return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -296,6 +297,87 @@ def test_what_grows_by_known_sizes_in_a_long_loop() -> None:
     assert 'bounds = [["n+30", ""], ["61", ""]]' in exe.ir("graph")
 
 
+def test_states_whose_size_is_another_one_after_the_body() -> None:
+    """As many rows as there are indices; some of those before; and as many as iterations ago."""
+    again = make_node("Identity", ["more"], ["again"])
+    gathered = [again, make_node("Gather", ["h", "at"], ["k"], axis=0)]
+    fewer = [
+        make_node("ReduceMax", ["h"], ["most"], axes=[1], keepdims=0),
+        make_node("Greater", ["most", "least"], ["large"]),
+        make_node("Compress", ["h", "large"], ["some"], axis=0),
+        make_node("Mul", ["some", "half"], ["k"]),
+    ]
+    wide = [
+        again,
+        make_node("MatMul", ["v", "h"], ["k"]),
+        make_node("ReduceSum", ["k"], ["o"], axes=[0], keepdims=0),
+    ]
+    rows = [make_node("MatMul", ["v", "h"], ["u"]), make_node("Add", ["u", "row"], ["k"])]
+    state = "i:i: more:b: h:f:n,3", "again:b: k:f:q,3"
+    nodes = [
+        make_node("Loop", ["m", "yes", "x"], ["a"], body=body(gathered, *state)),
+        make_node("Loop", ["m", "yes", "x"], ["b"], body=body([again, *fewer], *state)),
+        make_node(
+            "Loop", ["m", "yes", "x"], ["c", "d"], body=body(wide, state[0], f"{state[1]} o:f:3")
+        ),
+        make_node(
+            "Scan",
+            ["x", "xs"],
+            ["e", "f"],
+            num_scan_inputs=1,
+            body=body(
+                [*rows, make_node("Neg", ["k"], ["o"])], "h:f:n,3 row:f:3", "k:f:q,3 o:f:q,3"
+            ),
+        ),
+    ]
+    weights = {"yes": np.array(True), "least": np.float32(0.2), "half": np.float32(0.5)}
+    inputs = "m:i: x:f:n,3 at:i:j v:f:l,l xs:f:t,3"
+    outputs = "a:f:p,3 b:f:q,3 c:f:r,3 d:f:w,3 e:f:s,3 f:f:t,s,3"
+    proto = model(nodes, inputs, outputs, weights, opset=12)
+    calls = list[tuple[np.ndarray, ...]]()
+    for m in (1, 4):
+        given = numbers(4, 3), np.array([0, 3, 1, 1, 2]), numbers(4, 4), numbers(2, 3)
+        calls.append((np.array(m), *given))
+    exe = calls_as_onnx(proto, *calls)
+    close(exe.run_at("llvm", *calls[1]), exe(*calls[1]))
+    none = exe(np.array(0), *calls[0][1:])
+    assert [array.shape[0] for array in none] == [4, 4, 4, 0, 4, 2]
+
+
+def test_sizes_of_what_a_region_has_are_data() -> None:
+    """That of what a loop carries and of slices; that of an input of flags."""
+    grown = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node("Concat", ["h", "row"], ["k"], axis=0),
+        make_node("Shape", ["k"], ["rows"], start=0, end=1),
+        make_node("Slice", ["w", "zero", "rows"], ["part"]),
+        make_node("ReduceSum", ["part"], ["o"]),
+    ]
+    step = body(grown, "i:i: more:b: h:f:n,3", "again:b: k:f:q,3 o:f:1")
+    sliced = [
+        make_node("Shape", ["row2"], ["count"]),
+        make_node("Slice", ["w", "zero", "count"], ["part"]),
+        make_node("ReduceSum", ["part"], ["total"], keepdims=0),
+        make_node("Add", ["row2", "total"], ["o2"]),
+    ]
+    nodes = [
+        make_node("Loop", ["many", "yes", "x"], ["a", "b"], body=step),
+        make_node(
+            "Scan", ["xs"], ["c"], body=body(sliced, "row2:f:k", "o2:f:k"), num_scan_inputs=1
+        ),
+        make_node("Shape", ["flags"], ["ends"]),
+        make_node("Slice", ["w", "zero", "ends"], ["d"]),
+        make_node("Expand", ["one", "ends"], ["e"]),
+    ]
+    weights = {"yes": np.array(True), "zero": np.array([0]), "many": np.array(70)}
+    weights |= {"one": np.ones(1, np.float32)}
+    inputs = "x:f:n,3 row:f:1,3 w:f:l xs:f:t,k flags:b:p"
+    proto = model(nodes, inputs, "a:f:q,3 b:f:70,1 c:f:t,k d:f:u e:f:p", weights)
+    given = numbers(1, 3), numbers(12), numbers(2, 5), np.array([True, False])
+    exe = calls_as_onnx(proto, (numbers(4, 3), *given), (numbers(1, 3), *given))
+    close(exe.run_at("llvm", numbers(4, 3), *given), exe(numbers(4, 3), *given))
+
+
 def test_a_scan_in_both_directions_along_any_axis() -> None:
     nodes = [make_node("Add", ["h", "a"], ["k"]), make_node("Mul", ["k", "b"], ["o"])]
     step = body(nodes, "h:f:2 a:f:2 b:f:2", "k:f:2 o:f:2")
@@ -367,6 +449,14 @@ REFUSED = {
 }
 
 
+def test_stacked_slices_of_sizes_of_an_iteration_are_refused() -> None:
+    own = [make_node("NonZero", ["s"], ["at"]), make_node("Squeeze", ["at", "zero"], ["o"])]
+    node = make_node("Scan", ["x"], ["y"], body=body(own, "s:f:3", "o:i:q"), num_scan_inputs=1)
+    message = r"stacked output 0 has a size that an iteration computes: int64 \[size.0\]"
+    with pytest.raises(ImportModelError, match=message):
+        sw.from_onnx(model([node], "x:f:n,3", "y:i:n,q", {"zero": np.array([0])}))
+
+
 @pytest.mark.parametrize("reason", REFUSED)
 def test_what_a_region_cannot_express_is_refused(reason: str) -> None:
     inputs, outputs, results, (operator,) = REFUSED[reason]
@@ -422,6 +512,72 @@ def test_branches_of_different_sizes() -> None:
     exe, x = compiled(proto), numbers(5, 3)
     twice = np.concatenate([x, x])
     for holds, expected in ((True, np.maximum(x, 0) - x), (False, twice + np.abs(twice))):
+        np.testing.assert_array_equal(exe(np.array(holds), x), expected)
+
+
+WRONG = {
+    "shapes": make_node("MatMul", ["x", "w"], ["u"], name="wrong"),
+    "operator": make_node("NoSuchOperator", ["x"], ["u"], name="wrong"),
+}
+WHY = {
+    "shapes": r'node "choice/wrong": MatMul \(opset 18\): inner dim.* differ, expected 4, got 7',
+    "operator": 'node "choice/wrong": NoSuchOperator \\(opset 18\\): no such operator in ONNX',
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_branch_that_cannot_be_converted_is_an_error_when_it_is_taken(
+    kind: str, holds: bool
+) -> None:
+    """What it demands of sizes before, that n is even, is not demanded of other calls."""
+    halves = make_node("Reshape", ["x", "shape"], ["halves"])
+    wrong = body([halves, WRONG[kind], make_node("Neg", ["u"], ["u2"])], "", "u:f:n,5 u2:f:n,5")
+    right = [make_node("Relu", ["x"], ["v"]), make_node("Compress", ["x", "some"], ["v2"], axis=0)]
+    right = body(right, "", "v:f:n,4 v2:f:k,4")
+    branches = (wrong, right) if holds else (right, wrong)
+    named = dict(zip(("then_branch", "else_branch"), branches, strict=True))
+    node = make_node("If", ["p"], ["y", "z"], name="choice", **named)
+    weights = {"w": numbers(7, 5), "shape": np.array([2, -1, 4])}
+    proto = model([node], "p:b: x:f:n,4 some:b:n", "z:f:k,4 y:f:n,4", weights)
+    exe, x, some = compiled(proto), numbers(3, 4), np.array([True, False, True])
+    z, y = exe(np.array(not holds), x, some)
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+    np.testing.assert_array_equal(z, x[some])
+    calls = [exe, sw.from_onnx(proto).run_reference]
+    calls += [lambda *given, stage=s: exe.run_at(stage, *given) for s in ("fused", "buffers")]
+    message = f'node "choice": the branch that is taken cannot be converted: {WHY[kind]}$'
+    for run in calls:
+        with pytest.raises(InputError, match=message):
+            run(np.array(holds), x, some)
+    assert re.search(f'branch "body" of "choice": left out, because .*{WHY[kind]}', exe.explain())
+
+
+def test_branches_of_which_none_can_be_converted_are_refused() -> None:
+    def choice_of(*branches: onnx.NodeProto) -> onnx.ModelProto:
+        bodies = [body([node], "", "u:f:n") for node in branches]
+        return model([choice("y", *bodies)], "p:b: x:f:3,4", "y:f:n", {"w": numbers(7, 5)})
+
+    with pytest.raises(ImportModelError, match=f"^onnx.MatMul: inner .*{'wrong'}.\\)$"):
+        sw.from_onnx(choice_of(WRONG["operator"], WRONG["shapes"]))
+    with pytest.raises(ImportModelError, match="2 parts of the model are not supported\n") as error:
+        sw.from_onnx(choice_of(WRONG["operator"], WRONG["operator"]))
+    assert str(error.value).count("no such operator") == 2
+    # What a branch needs from outside is needed whether it is taken or not.
+    other = make_node("NoSuchOperator", ["x"], ["w"], name="before")
+    bodies = [body([make_node(kind, ["w"], ["u"])], "", "u:f:n") for kind in ("Neg", "Relu")]
+    with pytest.raises(ImportModelError, match=r"1 part of .*\n.*before"):
+        sw.from_onnx(model([other, choice("y", *bodies)], "p:b: x:f:3,4", "y:f:n"))
+
+
+def test_branches_of_different_ranks_where_nothing_needs_the_rank() -> None:
+    then = [make_node("Squeeze", ["x"], ["u"]), make_node("Neg", ["x"], ["u2"])]
+    orelse = [make_node("Identity", ["x"], ["v"]), make_node("Relu", ["x"], ["v2"])]
+    bodies = body(then, "", "u:f:4 u2:f:1,4"), body(orelse, "", "v:f:1,4 v2:f:1,4")
+    node = make_node("If", ["p"], ["a", "b"], then_branch=bodies[0], else_branch=bodies[1])
+    x = numbers(1, 4)
+    exe = compiled(model([node, make_node("Abs", ["a"], ["c"])], "p:b: x:f:1,4", "b:f:1,4"))
+    for holds, expected in ((True, -x), (False, np.maximum(x, 0))):
         np.testing.assert_array_equal(exe(np.array(holds), x), expected)
 
 

@@ -31,19 +31,24 @@ def if_(node: Node) -> Sequence[Value | None]:
     forms: list[list[int | None]] = []
 
     def branch(body: GraphProto) -> list[Value]:
-        results = node.convert(body, [])
+        results = node.branch(body, [])
         forms.append([None if value.items is None else len(value.items) for value in results])
         return [part for value in results for part in value.items or [value]]
 
     found = conditional(node, condition, [functools.partial(branch, body) for body in bodies])
-    if forms[0] != forms[1]:
+    if any(form != forms[0] for form in forms):
         raise node.unsupported("the branches give sequences of different lengths")
-    rest, results = iter(found), list[Value]()
+    rest, results = iter(found), list[Value | None]()
     for count in forms[0]:
         items = list(itertools.islice(rest, 1 if count is None else count))
-        first = items[0]
-        results.append(first if count is None else Value("", first.dtype, (), items=items))
+        results.append(items[0] if count is None else _sequence(items))
     return results
+
+
+def _sequence(items: Sequence[Value | None]) -> Value | None:
+    """Tensors as a sequence; None where one of them is."""
+    known = [item for item in items if item is not None]
+    return Value("", known[0].dtype, (), items=known) if len(known) == len(items) else None
 
 
 @converts("Loop", since=1)

@@ -53,7 +53,9 @@ def cond(
         return lambda: _tensors(node, node.graphs.in_region(owner, operands))
 
     found = conditional(node, truth(node, condition), [branch(then), branch(orelse)])
-    return _entering(node, node.results, found)
+    for reason in node.withheld.values():
+        raise node.unsupported(reason)
+    return _entering(node, node.results, [value for value in found if value is not None])
 
 
 @converts("torch.ops.higher_order.while_loop")
