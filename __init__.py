@@ -35,6 +35,7 @@ _PLACES = {
     "Assembly": "backends.ptx.assembler",
     "Builder": "frontends.builder",
     "CompileError": "core.errors",
+    "DeviceError": "core.errors",
     "Emulation": "backends.ptx.counters",
     "EmulationError": "core.errors",
     "Executable": "runtime.executable",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from .core.boundary.specs import SparseSpec, TensorSpec, ValueSpec
     from .core.errors import (
         CompileError,
+        DeviceError,
         EmulationError,
         ImportModelError,
         InputError,
@@ -132,6 +134,7 @@ __all__ = [
     "Assembly",
     "Builder",
     "CompileError",
+    "DeviceError",
     "Emulation",
     "EmulationError",
     "Executable",

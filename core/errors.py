@@ -73,6 +73,10 @@ class EmulationError(StepwellError):
     thread: tuple[int, int, int]
 
 
+class DeviceError(StepwellError):
+    """A device cannot do what a call needs: memory, a launch, or a kernel that fails on it."""
+
+
 class TargetError(StepwellError):
     """A target name is unknown, or the host cannot run code made for it."""
 

@@ -253,19 +253,27 @@ _PTX = {
 
 
 def _with_device(name: str) -> Target:
-    """The host with one of NVIDIA's devices, "cuda:sm_90,emulated".
+    """The host with one of NVIDIA's devices: "cuda", "cuda:sm_90" or "cuda:sm_90,emulated".
 
     Raises:
         TargetError: if there is no such device.
     """
-    device, *options = name.removeprefix("cuda").removeprefix(":").split(",")
-    if not options:
-        fact, expected = "no driver is used yet", f"cuda:{device or 'sm_90'},emulated"
-        raise TargetError(explain("target", fact, expected=expected, got=f'"{name}"'))
-    if device not in _PTX or options != ["emulated"] or not name.startswith("cuda:"):
-        expected = f"cuda:NAME,emulated with one of {', '.join(_PTX)}"
+    device, *options = name.removeprefix("cuda:").split(",")
+    if name == "cuda":
+        from .cuda import driver
+
+        # Code for a processor runs on later ones.
+        found = driver()
+        older = [one for one in _PTX if int(one.removeprefix("sm_")) <= found.capability]
+        if not older:
+            fact, got = "the device is too old", f"sm_{found.capability} ({found.name})"
+            expected = f"{next(iter(_PTX))} or later"
+            raise TargetError(explain("target", fact, expected=expected, got=got))
+        device = older[-1]
+    if device not in _PTX or options not in ([], ["emulated"]):
+        expected = f'"cuda", or cuda:NAME or cuda:NAME,emulated with one of {", ".join(_PTX)}'
         raise TargetError(explain("target", "unknown device", expected=expected, got=f'"{name}"'))
-    made = Device(device, "nvptx64-nvidia-cuda", f"+ptx{_PTX[device]}", emulated=True)
+    made = Device(device, "nvptx64-nvidia-cuda", f"+ptx{_PTX[device]}", bool(options))
     return replace(host(), name=name, device=made)
 
 

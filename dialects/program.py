@@ -203,6 +203,19 @@ def kernel_arguments(function: Operation) -> tuple[Attribute, ...]:
     return cast("ArrayAttr[Attribute]", types).data
 
 
+def launched_arguments(
+    kinds: Iterable[Attribute], words: Iterator[int]
+) -> Iterator[tuple[Attribute, int, tuple[int, ...]]]:
+    """The arguments of a launch, of the words that compiled code passes.
+
+    Each is its type, its first word, which is an address or has a scalar in its first bytes, and
+    the sizes that the type leaves open.
+    """
+    for kind in kinds:
+        first, shape = next(words), kind.get_shape() if isinstance(kind, MemRefType) else ()
+        yield kind, first, tuple(next(words) for size in shape if size == DYNAMIC_INDEX)
+
+
 def kept_attributes(function: Operation) -> dict[str, Attribute]:
     """The attributes of a function that hold at every later stage as well."""
     return {k: value for k, value in function.attributes.items() if k.startswith(KEPT)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -161,16 +160,15 @@ def _with_device(
     """The code of a program whose kernels run on a device."""
     from ..backends.llvm.boundary.code import ENTRY
     from ..backends.llvm.device import device_code, host_module
-    from ..backends.llvm.jit import compile_module
-    from .device import DeviceProgram, EmulatedDevice
+    from ..backends.llvm.jit import add_function, compile_module
+    from .cuda import device_of
+    from .device import DeviceProgram, launch_address
 
-    device = EmulatedDevice(device_code(module.op, target, source))
-    host, imports = host_module(module.op), {LAUNCH: device.address}
-    code = compile_module(host, target, public=found.name, source=source, imports=imports)
-    entry = device.entry(code.address(ENTRY))
-    address = ctypes.cast(entry, ctypes.c_void_p).value or 0
-    keep = DeviceProgram(code, device, entry)
-    return Program(found.interface, found.constants, functions, address, keep)
+    device = device_of(device_code(module.op, target, source))
+    add_function(LAUNCH, launch_address())
+    code = compile_module(host_module(module.op), target, public=found.name, source=source)
+    keep = DeviceProgram(code, code.address(ENTRY), device)
+    return Program(found.interface, found.constants, functions, keep.entry, keep)
 
 
 def _callee(function: Function) -> Callee:

@@ -7,14 +7,14 @@ of the launch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 from xdsl.dialects import llvm as llvm_dialect
-from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
 from ...core.errors import CompileError, UnsupportedError, explain
@@ -48,10 +48,12 @@ _PLAIN = (
 
 @dataclass(frozen=True)
 class DeviceKernel:
-    """A kernel of a program: its name in the code, and the types of its arguments."""
+    """A kernel of a program: its name in the code, the types of its arguments, and whether it may
+    write to each."""
 
     name: str
     arguments: tuple[Attribute, ...]
+    written: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
         fact, expected = "the target has no device", "one such as cuda:sm_90,emulated"
         raise CompileError(explain("ptx", fact, expected=expected, got=target.name))
     functions = [op for op in module.ops if KERNEL in op.attributes]
-    kernels = tuple(DeviceKernel(f"{_name(op)}_kernel", kernel_arguments(op)) for op in functions)
+    kernels = {f"{_name(op)}_kernel": op for op in functions}
+    arguments = list(map(kernel_arguments, functions))
     needed = ModuleOp([op.clone() for op in _with_callees(module, functions)])
     described: list[DebugInfo] = []
 
@@ -90,9 +93,9 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
 
     translated = translate(needed, target, source, Described)
     translated.triple = device.triple
-    for op, kernel in zip(functions, kernels, strict=True):
+    for name, op in kernels.items():
         thread, debug = cast(llvm_dialect.FuncOp, op), described[0] if described else None
-        _add_kernel(translated, thread, kernel.name, debug)
+        _add_kernel(translated, thread, name, debug)
     text = str(translated)
     for name in _INTRINSIC.findall(text):
         if not _KNOWN.match(f"{name}."):
@@ -100,7 +103,12 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
             where = next((origin(one) for one in operations_in(needed) if one.name == op), None)
             fact = f"the device has no function llvm.{name}"
             raise UnsupportedError(explain(device.name, fact, origin=where))
-    return DeviceCode(device, kernels, _assembly(text, device))
+    assembly, read_only = _assembly(text, device)
+    made = (
+        DeviceKernel(name, kinds, _written(kinds, read_only[name]))
+        for name, kinds in zip(kernels, arguments, strict=True)
+    )
+    return DeviceCode(device, tuple(made), assembly)
 
 
 def host_module(module: ModuleOp) -> ModuleOp:
@@ -161,6 +169,16 @@ def _add_kernel(
             argument.attributes.add("noalias")
 
 
+def _written(kinds: Sequence[Attribute], read_only: Sequence[bool]) -> tuple[bool, ...]:
+    """Which arguments of a kernel it may write to, of what is said of its parameters."""
+    found, place = list[bool](), 1
+    for kind in kinds:
+        is_buffer = isinstance(kind, MemRefType)
+        found.append(is_buffer and not read_only[place])
+        place += 1 + (kind.get_shape().count(DYNAMIC_INDEX) if is_buffer else 0)
+    return tuple(found)
+
+
 def _register(module: ir.Module, register: str) -> ir.Function:
     name = f"llvm.nvvm.read.ptx.sreg.{register}.x"
     if name in module.globals:
@@ -169,8 +187,9 @@ def _register(module: ir.Module, register: str) -> ir.Function:
 
 
 @exclusive
-def _assembly(text: str, device: Device) -> str:
-    """The assembly of LLVM IR for a device, after LLVM's passes."""
+def _assembly(text: str, device: Device) -> tuple[str, dict[str, list[bool]]]:
+    """The assembly of LLVM IR for a device, after LLVM's passes, and which parameters of functions
+    these have found to be only read."""
     initialize()
     target = llvm.Target.from_triple(device.triple)
     machine = target.create_target_machine(cpu=device.name, features=device.features, opt=3)
@@ -183,4 +202,11 @@ def _assembly(text: str, device: Device) -> str:
     found = machine.emit_assembly(module)
     for pattern, replacement in _PLAIN:
         found = pattern.sub(replacement, found)
-    return found
+    read_only = {
+        function.name: [
+            not {b"readonly", b"readnone"}.isdisjoint(argument.attributes)
+            for argument in function.arguments
+        ]
+        for function in module.functions
+    }
+    return found, read_only

@@ -77,8 +77,8 @@ _CALL = re.compile(r"^\s+(?:callq?|jmp|bl?)\s+(\w+)", re.MULTILINE)
 class CompiledModule:
     """Machine code in this process. It stays valid while this object lives."""
 
-    def __init__(self, text: str, target: Target, effort: Effort, imports: Mapping[str, int] = {}):
-        """Compile the text of LLVM IR, which may call functions at the addresses of `imports`.
+    def __init__(self, text: str, target: Target, effort: Effort):
+        """Compile the text of LLVM IR.
 
         Raises:
             CompileError: if the text is not valid LLVM IR.
@@ -93,17 +93,17 @@ class CompiledModule:
         """The object file that is linked into this process."""
         self.addresses: Mapping[str, int]
         """The address of each visible function."""
-        self.object_code, self.addresses = self._linked(imports)
+        self.object_code, self.addresses = self._linked()
 
     @exclusive
-    def _linked(self, imports: Mapping[str, int]) -> tuple[bytes, Mapping[str, int]]:
+    def _linked(self) -> tuple[bytes, Mapping[str, int]]:
         """Compile and link the text."""
         target_machine = machine(self.target, jit=True)
         # A context of its own: types and constants are freed with the module.
         context = llvm.create_context()
         module = _optimized(self.llvm_ir, self.target, target_machine, self.effort, context)
         object_code = target_machine.emit_object(module)
-        library = _library(module, object_code, imports)
+        library = _library(module, object_code)
         names = [
             f.name
             for f in module.functions
@@ -140,7 +140,7 @@ class CompiledModule:
         return assembly(self.llvm_ir, self.target, self.effort)
 
 
-def _library(module: Any, code: bytes, imports: Mapping[str, int]) -> Any:
+def _library(module: Any, code: bytes) -> Any:
     """The object file of a module, linked against its declarations and the process."""
     library = llvm.JITLibraryBuilder().add_current_process()
     for function in module.functions:
@@ -149,7 +149,7 @@ def _library(module: Any, code: bytes, imports: Mapping[str, int]) -> Any:
             continue
         if name == PARALLEL_TILES:
             thread_pool.install()
-        address = imports.get(name) or _address_of(name)
+        address = _address_of(name)
         if address is None:
             raise CompileError(explain("llvm", f"function {name} is declared but nowhere defined"))
         library.import_symbol(name, address)
@@ -199,6 +199,12 @@ class LinkedObject:
         return self._addresses[name]
 
 
+@exclusive
+def add_function(name: str, address: int) -> None:
+    """Let machine code that is compiled from now on call a function of the process by its name."""
+    llvm.add_symbol(name, address)
+
+
 def _address_of(name: str) -> int | None:
     """The address of a function registered with LLVM or in the process; None if there is none.
 
@@ -237,7 +243,6 @@ def compile_module(
     effort: Effort | None = None,
     public: str | None = None,
     source: Listing | None = None,
-    imports: Mapping[str, int] = {},
 ) -> CompiledModule:
     """Machine code for a module of the LLVM dialect.
 
@@ -247,14 +252,13 @@ def compile_module(
         effort: the LLVM passes to run; None for those that the module states.
         public: the function that `boundary.code.ENTRY` calls, if any.
         source: the lines of the nodes of the model; None for no debug information.
-        imports: addresses of functions that it calls.
 
     Raises:
         CompileError: if the module cannot be translated, or states an unknown effort.
         TargetError: if this processor cannot run code for the target.
     """
     text = program_ir(module, target, public, source)
-    return CompiledModule(text, target, effort or effort_of(module), imports)
+    return CompiledModule(text, target, effort or effort_of(module))
 
 
 def program_ir(

@@ -6,6 +6,7 @@ An address is a `Pointer`, which bounds the accesses through it.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     IntegerAttr,
     MemRefType,
     SymbolRefAttr,
@@ -39,7 +39,7 @@ from ...core.instructions import of_intrinsic
 from ...core.ir.provenance import origin
 from ...core.ir.symbols import find_symbol
 from ...core.ir.typed import vector_type
-from ...dialects.program import KERNEL, kernel_arguments
+from ...dialects.program import KERNEL, kernel_arguments, launched_arguments
 from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from ...dialects.x86vector import SCALE
@@ -360,21 +360,13 @@ def _launch(
     """Run the threads of a kernel, a function of `llvm` or `func`, in unspecified order."""
     kernels = [one for one in interpreter.module.ops if KERNEL in one.attributes]
     kernel = kernels[int(number)]
-    memory, arguments, place = memory_of(interpreter), list[Any](), 0
-
-    def word() -> np.int64:
-        nonlocal place
-        place += 1
-        return at(op, words.moved(8 * (place - 1)), _WORD)[0]
-
-    for kind in kernel_arguments(kernel):
-        first = word()
+    memory, arguments = memory_of(interpreter), list[Any]()
+    source = (at(op, words.moved(8 * place), _WORD)[0] for place in itertools.count())
+    for kind, first, sizes in launched_arguments(kernel_arguments(kernel), source):
         if not isinstance(kind, MemRefType):
-            # A scalar is in the first bytes of its word.
             value = np.array([first]).view(np.uint8)[: dtype_of(kind).itemsize]
             arguments.append(typed(value.view(dtype_of(kind))[0], kind))
             continue
-        sizes = [word() for size in kind.get_shape() if size == DYNAMIC_INDEX]
         pointer = memory.find(int(first))
         if isinstance(kernel, llvm.FuncOp):
             arguments += [pointer, *sizes]

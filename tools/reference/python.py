@@ -36,7 +36,7 @@ _GROUPS: dict[str, tuple[str, ...]] = {
     "Large graphs": ("partition", "Partition", "distribute", "out_of_core"),
     "Errors": (
         *("StepwellError", "InputError", "CompileError", "ImportModelError", "UnsupportedError"),
-        *("TargetError", "MiscompilationError", "InternalError", "EmulationError"),
+        *("TargetError", "MiscompilationError", "InternalError", "EmulationError", "DeviceError"),
     ),
 }
 

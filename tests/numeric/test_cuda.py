@@ -1,0 +1,395 @@
+"""Launches by NVIDIA's driver, for which there is a stand-in: results, copies, failures, leaks.
+
+The stand-in has memory of its own and executes kernels by the emulator. Nothing here has been run
+on a real device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+from stepwell.backends.ptx import assembler
+from stepwell.backends.ptx.decoding import granules
+from stepwell.backends.ptx.emulation import launched
+from stepwell.backends.ptx.machine import Shape
+from stepwell.backends.ptx.memory import GlobalMemory, Region
+from stepwell.backends.ptx.text import read_ptx
+from stepwell.core import cuda
+from stepwell.frontends import gnn
+
+from ..harness import RNG, floats, same, tool
+
+SOURCE = Path(__file__).with_name("stand_in_driver.c")
+_LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.POINTER(ctypes.c_uint),
+    ctypes.c_uint,
+    ctypes.POINTER(ctypes.c_void_p),
+)
+
+
+class StandIn:
+    """The library, and what its kernels did."""
+
+    def __init__(self, path: Path) -> None:
+        self.library = ctypes.CDLL(str(path))
+        self._launch = _LAUNCH(self._launched)
+        self.library.stand_in_reset(self._launch)
+        self.lock = threading.Lock()
+        self.addresses: list[int] = []
+        """Those on the device that kernels were passed."""
+        self.fault = 0
+        """What a kernel ends with instead of being executed."""
+        self.raised: list[Exception] = []
+
+    def __getattr__(self, name: str) -> int:
+        """A counter: `live`, `modules`, `depth`, `copied_in`, `copied_back`."""
+        return self.library[f"stand_in_{name}"]()
+
+    def device(self, capability: int = 90, most_blocks: int = 1 << 30, room: int = 1 << 40) -> None:
+        self.library.stand_in_device(capability, most_blocks, ctypes.c_long(room))
+
+    def fail(self, function: str, code: int) -> None:
+        self.library.stand_in_fail(function.encode(), code)
+
+    def _launched(self, text: bytes, name: bytes, shape: Any, shared: int, given: Any) -> int:
+        with self.lock:
+            try:
+                return self.fault or self._execute(text, name, shape, shared, given)
+            except Exception as error:
+                self.raised.append(error)
+                return 700
+
+    def _execute(self, text: bytes, name: bytes, shape: Any, shared: int, given: Any) -> int:
+        kernel = read_ptx(text.decode())[name.decode()]
+        memory, places = GlobalMemory(), list[tuple[int, int, int]]()
+        device, host, size, n = ctypes.c_uint64(), ctypes.c_void_p(), ctypes.c_size_t(), 0
+        find = self.library.stand_in_allocation
+        more = True
+        while more:
+            more = find(n, *map(ctypes.byref, (device, host, size)))
+            n += 1
+            if host.value is None:
+                continue
+            raw = (ctypes.c_char * size.value).from_address(host.value)
+            region = Region(f"{n}", np.frombuffer(raw, np.uint8), granules(kernel))
+            places.append((device.value, size.value, memory.add(region)))
+        parameters = np.zeros(max(p.offset + p.size for p in kernel.parameters), np.uint8)
+        for n, parameter in enumerate(kernel.parameters):
+            value = ctypes.string_at(given[n], parameter.size)
+            if parameter.size == 8:
+                word = int.from_bytes(value, "little", signed=True)
+                for start, length, emulated in places:
+                    if start <= word < start + length:
+                        self.addresses.append(word)
+                        value = (word - start + emulated).to_bytes(8, "little")
+            at = slice(parameter.offset, parameter.offset + parameter.size)
+            parameters[at] = list(value)
+        grid, block = tuple(shape[:3]), tuple(shape[3:6])
+        bytes_shared = kernel.bytes_in("shared") + shared
+        launched(kernel, Shape(grid, block), memory, parameters, bytes_shared)
+        return 0
+
+
+def built(folder: Path, *options: str) -> Path:
+    path = folder / "libstandin.so"
+    command = [tool("cc", "gcc"), "-shared", "-fPIC", "-Wall", "-Werror", *options]
+    subprocess.run([*command, "-o", str(path), str(SOURCE)], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("driver"))
+
+
+@pytest.fixture
+def driver(library: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A stand-in in place of the driver; nothing is left on it after the test."""
+    gc.collect()
+    monkeypatch.setattr(cuda, "LIBRARY", str(library))
+    cuda.driver.cache_clear()
+    made = StandIn(library)
+    yield made
+    cuda.driver.cache_clear()
+    gc.collect()
+    assert (made.live, made.depth) == (0, 0)
+
+
+def relu(size: int | None = 40) -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (size,), "f32")), name="y")
+    return b.module()
+
+
+def mlp() -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (None, 13), "f32")
+    hidden = b.layer_norm(b.relu(b.dense(x, floats(17, 13))), floats(17), floats(17))
+    b.output(b.softmax(b.dense(hidden, floats(5, 17), bias=floats(5))), name="y")
+    return b.module()
+
+
+def emulated(module: sw.Module, *inputs: Any) -> Any:
+    return sw.compile(module, target="cuda:sm_90,emulated")(*inputs)
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_80"])
+def test_a_program(driver: StandIn, target: str) -> None:
+    module = mlp()
+    exe = sw.compile(module, target=target)
+    for rows in (1, 0, 7, 200):
+        x = floats(rows, 13)
+        same(exe(x), emulated(module, x))
+    assert not driver.raised
+    assert exe.launches == ()
+    assert driver.modules == 1
+    del exe
+    gc.collect()
+    assert driver.modules == 0
+
+
+def test_a_graph_network(driver: StandIn) -> None:
+    layers = gnn.GCNConv(floats(9, 6), floats(6)), gnn.ReLU(), gnn.GCNConv(floats(6, 3), floats(3))
+    features = sw.TensorSpec((None, 9), "f32")
+    module = gnn.Sequential(*layers).to_module(gnn.GraphSpec(), features=features)
+    exe = sw.compile(module, target="cuda:sm_90")
+    for nodes, edges in ((1, 0), (30, 70)):
+        graph = gnn.Graph.from_edge_index(RNG.integers(0, nodes, (2, edges)), num_nodes=nodes)
+        x = floats(nodes, 9)
+        same(exe(graph, x), emulated(module, graph, x))
+    assert not driver.raised
+
+
+def test_only_results_are_copied_back(driver: StandIn) -> None:
+    """The emulated memory of a device begins with rubbish, which is not a result."""
+    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(41)[1:]
+    x.flags.writeable = False
+    same(exe(x), np.maximum(x, 0))
+    assert (driver.copied_in, driver.copied_back) == (2 * 160, 160)
+
+
+def test_addresses_keep_their_alignment(driver: StandIn) -> None:
+    """Modulo 256: kernels may rely on the alignment that the host has."""
+    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(300)
+    for first in (0, 1, 16, 63):
+        driver.addresses.clear()
+        exe(x[first : first + 40])
+        assert x[first:].ctypes.data % 256 in {address % 256 for address in driver.addresses}
+
+
+def test_what_a_kernel_does_not_write_stays(driver: StandIn) -> None:
+    """A part of a buffer: the other bytes of it are copied to the device and back."""
+    b = sw.Builder("main")
+    x, y = (b.input(name, (5, 7), "f32") for name in "xy")
+    b.output(b.concat([b.relu(x), b.relu(y)], axis=1), name="z")
+    module, inputs = b.module(), (floats(5, 7), floats(5, 7))
+    exe = sw.compile(module, target="cuda:sm_90")
+    same(exe(*inputs), module.run_reference(*inputs))
+
+
+def test_new_weights(driver: StandIn) -> None:
+    b = sw.Builder("main")
+    b.output(b.dense(b.input("x", (3, 4), "f32"), b.constant(floats(2, 4), "w")), name="y")
+    exe, x, w = sw.compile(b.module(), target="cuda:sm_90"), floats(3, 4), floats(2, 4)
+    exe(x)
+    exe.update({"w": w})
+    np.testing.assert_allclose(exe(x), x @ w.T, rtol=1e-5, atol=1e-6)
+
+
+def test_threads_call_concurrently(driver: StandIn) -> None:
+    module = mlp()
+    exe, inputs = sw.compile(module, target="cuda:sm_90"), [floats(n, 13) for n in range(1, 9)]
+    wanted = [emulated(module, x) for x in inputs]
+    with ThreadPoolExecutor(4) as pool:
+        for found, expected in zip(pool.map(exe, inputs), wanted, strict=True):
+            same(found, expected)
+
+
+def test_a_program_calls_another_one(driver: StandIn) -> None:
+    """Each launches its own kernels, the outer one after the inner one as well."""
+    inner = sw.compile(relu(4), target="cuda:sm_90")
+
+    @sw.register_function("test_cuda.inner")
+    def call(x: np.ndarray, y: np.ndarray) -> None:
+        y[...] = inner(x)
+
+    b = sw.Builder("main")
+    x = b.input("x", (4,), "f32")
+    between = b.call_packed("test_cuda.inner", b.neg(x), results=sw.TensorSpec((4,), "f32"))
+    b.output(b.exp(between), name="y")
+    exe, x = sw.compile(b.module(), target="cuda:sm_90"), floats(4)
+    np.testing.assert_allclose(exe(x), np.exp(np.maximum(-x, 0)), rtol=1e-6)
+
+
+GOES_ON = "something went wrong (CUDA_ERROR_OF_THE_TEST of "
+LOST = "; this process cannot use the device any more"
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "says"),
+    [
+        ("cuMemcpyHtoD_v2", 1, f"KERNEL: {GOES_ON}cuMemcpyHtoD_v2)"),
+        ("cuLaunchKernel", 701, f"KERNEL: {GOES_ON}cuLaunchKernel)"),
+        ("cuLaunchKernel", 999, "an error that the driver does not know (999 of cuLaunchKernel)"),
+        ("cuMemcpyDtoH_v2", 1, f"KERNEL: {GOES_ON}cuMemcpyDtoH_v2)"),
+        ("cuCtxSynchronize", 700, f"KERNEL: {GOES_ON}cuCtxSynchronize){LOST}"),
+        ("cuCtxSynchronize", 702, f"KERNEL: {GOES_ON}cuCtxSynchronize){LOST}"),
+        ("cuCtxPushCurrent_v2", 201, f"driver: {GOES_ON}cuCtxPushCurrent_v2)"),
+    ],
+)
+def test_calls_that_fail(driver: StandIn, function: str, code: int, says: str) -> None:
+    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(40)
+    driver.fail(function, code)
+    with pytest.raises(sw.DeviceError) as caught:
+        exe(x)
+    (kernel,) = re.findall(r"\.entry (\w+)", exe.ir("ptx"))
+    assert says.replace("KERNEL", kernel) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (driver.live, driver.depth) == (0, 0)
+    driver.fail("", 0)
+    if LOST in says:
+        with pytest.raises(sw.DeviceError):
+            exe(x)
+        assert (driver.live, driver.depth) == (0, 0)
+    else:
+        same(exe(x), np.maximum(x, 0))
+
+
+def test_a_kernel_that_fails(driver: StandIn) -> None:
+    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(40)
+    driver.fault = 700
+    y = np.full(40, 5, np.float32)
+    with pytest.raises(sw.DeviceError, match=r"cuCtxSynchronize\); this process cannot use"):
+        exe(x, out=y)
+    assert (y == 5).all()
+    assert driver.live == 0
+
+
+def test_later_launches_of_a_call_that_failed_do_nothing(driver: StandIn) -> None:
+    exe = sw.compile(mlp(), target="cuda:sm_90")
+    (first, *others) = re.findall(r"\.entry (\w+)", exe.ir("ptx"))
+    assert others
+    driver.fail("cuLaunchKernel", 701)
+    with pytest.raises(sw.DeviceError, match=f"^{first}: "):
+        exe(floats(3, 13))
+    driver.fail("", 0)
+    exe(floats(3, 13))
+
+
+def test_no_memory_on_the_device(driver: StandIn) -> None:
+    driver.device(room=300)
+    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(40)
+    says = (
+        r"_kernel: 160 bytes for argument \d \(memref<40xf32>\): out of memory "
+        r"\(CUDA_ERROR_OUT_OF_MEMORY of cuMemAlloc_v2\), got Stand-in$"
+    )
+    with pytest.raises(sw.DeviceError, match=says):
+        exe(x)
+    assert driver.live == 0
+    driver.device()
+    same(exe(x), np.maximum(x, 0))
+
+
+def test_a_grid_that_is_too_large(driver: StandIn) -> None:
+    driver.device(most_blocks=2)
+    exe = sw.compile(relu(None), target="cuda:sm_90")
+    exe(floats(256))
+    says = "_kernel: too large a grid, expected at most 256 threads, got 257"
+    with pytest.raises(sw.DeviceError, match=says):
+        exe(floats(257))
+
+
+@pytest.mark.parametrize(
+    ("function", "code", "says"),
+    [
+        (
+            "cuModuleLoadDataEx",
+            222,
+            f"the kernels of the program: {GOES_ON}cuModuleLoadDataEx): ptxas said why",
+        ),
+        ("cuModuleGetFunction", 500, f"_kernel: {GOES_ON}cuModuleGetFunction)"),
+        ("cuDevicePrimaryCtxRetain", 46, f"driver: {GOES_ON}cuDevicePrimaryCtxRetain)"),
+    ],
+)
+def test_kernels_that_are_not_loaded(driver: StandIn, function: str, code: int, says: str) -> None:
+    driver.fail(function, code)
+    with pytest.raises(sw.DeviceError) as caught:
+        sw.compile(relu(), target="cuda:sm_90")
+    assert str(caught.value).endswith(says)
+    assert "\n" not in str(caught.value)
+    driver.fail("", 0)
+    del caught
+    gc.collect()
+    assert driver.modules == 0
+    assert driver.depth == 0
+
+
+EMULATOR = r'; "cuda:sm_90,emulated" runs programs on an emulator$'
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90"])
+def test_no_device(driver: StandIn, target: str) -> None:
+    for function in ("cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName"):
+        driver.fail(function, 100)
+        says = f"target: driver: something went wrong .* of {function}.*{EMULATOR}"
+        with pytest.raises(sw.TargetError, match=says):
+            sw.compile(relu(), target=target)
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90"])
+@pytest.mark.parametrize("library", ["libno-driver.so", "libc.so.6"])
+def test_no_driver(target: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is a library without its functions one."""
+    monkeypatch.setattr(cuda, "LIBRARY", library)
+    cuda.driver.cache_clear()
+    says = f"target: NVIDIA's driver is not installed .*, expected an NVIDIA GPU{EMULATOR}"
+    with pytest.raises(sw.TargetError, match=says) as caught:
+        sw.compile(relu(), target=target)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_device_that_is_too_old(driver: StandIn) -> None:
+    driver.device(capability=80)
+    says = r"target: the device is too old, expected sm_90 or later, got sm_80 \(Stand-in\)"
+    with pytest.raises(sw.TargetError, match=says):
+        sw.compile(relu(), target="cuda:sm_90")
+    assert ".target sm_80" in sw.compile(relu(), target="cuda").ir("ptx")
+
+
+@pytest.mark.parametrize(("capability", "name"), [(103, "sm_100"), (121, "sm_120"), (75, "sm_75")])
+def test_the_device_that_is_there(driver: StandIn, capability: int, name: str) -> None:
+    driver.device(capability=capability)
+    assert f".target {name}\n" in sw.compile(relu(), target="cuda").ir("ptx")
+
+
+def test_a_device_that_is_older_than_all(driver: StandIn) -> None:
+    driver.device(capability=61)
+    says = r"the device is too old, expected sm_70 or later, got sm_61 \(Stand-in\)"
+    with pytest.raises(sw.TargetError, match=says):
+        sw.compile(relu(), target="cuda")
+
+
+def test_the_stand_in_has_the_prototypes_of_the_driver(tmp_path: Path) -> None:
+    """The compiler compares them with those of NVIDIA's header."""
+    program = assembler.assembler() or ""
+    include = Path(program).parent.parent / "include"
+    if not (include / "cuda.h").exists():
+        pytest.skip("needs cuda.h: pip install nvidia-cuda-nvcc")
+    made = ctypes.CDLL(str(built(tmp_path, "-DCUDA_HEADER", f"-I{include}")))
+    for function in cuda._FUNCTIONS:
+        assert hasattr(made, function)
