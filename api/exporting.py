@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.dialects.llvm import FuncOp
 
+from ..core.boundary.signature import Signature
 from ..core.collector import without_collector
-from ..core.errors import CompileError, StepwellError, UnsupportedError, explain
+from ..core.errors import CompileError, StepwellError, TargetError, UnsupportedError, explain
 from ..core.ir.module import Module
-from ..core.target import Target
+from ..core.target import Target, named, needs_of
 from ..diagnosis.reproducer import Reproducing
 from ..dialects.loop.trace_text import Schedules, traces_text
 from ..dialects.rt.abi import PARALLEL_TILES, SYSTEM_ALLOCATE
 from ..driver.compilation import Compilation
 from ..driver.request import Request
-from ..runtime.lowered import check_for_processor, lowered
+from ..runtime.lowered import Lowered, check_for_processor, lowered
 
 if TYPE_CHECKING:
     from ..backends.c.interface import CInterface
+    from ..backends.llvm.jit import Effort
     from ..backends.llvm.library.weights import Weights
 
 
@@ -43,7 +47,7 @@ def export(
     module: Module,
     folder: str | os.PathLike[str],
     name: str | None = None,
-    target: str | Target = "host",
+    target: str | Target | Sequence[str | Target] = "host",
     threads: int | None = None,
     opt_level: int = 3,
     pipeline: str | Mapping[str, str] | None = None,
@@ -65,7 +69,8 @@ def export(
         name: what names of files and functions begin with; None for the name of the program, or
             "model" if that is "main".
         target: "host", the name of a processor (see `core.target`), or a `Target`. This machine
-            need not be able to run code for it.
+            need not be able to run code for it. With several of x86-64, the library has code for
+            each of them, and a program takes the one that makes the most of its processor.
         threads: the maximum number of threads of a call; 1, the default without a pipeline, for a
             library without threads.
         opt_level, pipeline, legalize, records, rounding, schedule: see `compile`.
@@ -74,7 +79,7 @@ def export(
     Raises:
         CompileError: if the module cannot be compiled, calls registered functions, or the linker
             fails; `name` is no identifier of C, or there is no such way for weights.
-        TargetError: if the target is unknown.
+        TargetError: if a target is unknown, or several are not of x86-64.
         StepwellError: if the folder cannot be written.
     """
     if not isinstance(module, Module):
@@ -85,9 +90,10 @@ def export(
         raise CompileError(
             explain("export", "wrong weights", expected=expected, got=f'"{weights}"')
         )
+    targets = (target,) if isinstance(target, str | Target) else tuple(target)
     request = Request(
         module,
-        target,
+        "host",
         threads,
         opt_level,
         pipeline,
@@ -96,13 +102,17 @@ def export(
         rounding=rounding,
         schedule=None if schedule is None else traces_text(schedule),
     )
-    return exported(request, Path(folder), name, weights == "linked")
+    return exported(request, targets, Path(folder), name, weights == "linked")
 
 
 def exported(
-    request: Request, folder: Path, name: str | None = None, linked_weights: bool = True
+    request: Request,
+    targets: Sequence[str | Target],
+    folder: Path,
+    name: str | None = None,
+    linked_weights: bool = True,
 ) -> Exported:
-    """Compile a request to a library; see `export`.
+    """Compile a request to a library for targets, instead of its own; see `export`.
 
     Raises:
         CompileError, TargetError, StepwellError: see `export`.
@@ -110,19 +120,48 @@ def exported(
     if request.threads is None and request.pipeline is None:
         request = replace(request, threads=1)
     with without_collector():
-        compilation = Compilation.of(request, (Reproducing(),))
-        return _write(*_compiled(compilation, name, linked_weights), folder)
+        programs = [_compiled(replace(request, target=one)) for one in _by_needs(targets)]
+        return _write(*_joined(programs, name, linked_weights), folder)
 
 
-def _compiled(
-    compilation: Compilation, name: str | None, linked_weights: bool
-) -> tuple[CInterface, Weights, bytes]:
-    """The interface of a program, its constants, and its object file."""
-    from ..backends.c.interface import CInterface, checked_prefix, identifier
+def _by_needs(targets: Sequence[str | Target]) -> Sequence[Target]:
+    """Targets, each once, those that need the most features first.
+
+    Raises:
+        TargetError: if there is none, one is unknown, or a program cannot choose between them.
+    """
+    found = list(dict.fromkeys(map(named, targets)))
+    if not found:
+        raise TargetError(explain("export", "no targets", expected="one or more names"))
+    if len(found) == 1:
+        return found
+    needs = {}
+    for target in found:
+        features = needs_of(target) if target.triple.startswith("x86_64-") else None
+        if features is None or target.triple != found[0].triple:
+            fact = "a library with several targets chooses by the features of x86-64"
+            raise TargetError(explain("export", fact, expected="x86-64", got=target.name))
+        needs[target] = len(features)
+    return sorted(found, key=needs.__getitem__, reverse=True)
+
+
+@dataclass(frozen=True)
+class _Program:
+    """A program that was compiled for a target: what the library is made of."""
+
+    target: Target
+    found: Lowered
+    text: str
+    effort: Effort
+    called: Set[str]
+    """The functions that are declared or defined in it."""
+
+
+def _compiled(request: Request) -> _Program:
+    """The program of a request."""
     from ..backends.llvm import jit
-    from ..backends.llvm.library.code import object_file
-    from ..backends.llvm.library.weights import LARGEST_LINKED, Weights
 
+    compilation = Compilation.of(request, (Reproducing(),))
     check_for_processor(compilation.target)
     work = compilation.at("llvm")
     found = lowered(work)
@@ -130,6 +169,36 @@ def _compiled(
         fact = f'calls the registered function "{callee.name}", which is one of Python'
         raise UnsupportedError(explain("export", fact))
     called = {op.sym_name.data for op in work.op.ops if isinstance(op, FuncOp)}
+    text = jit.llvm_ir(work.op, compilation.target)
+    return _Program(compilation.target, found, text, jit.effort_of(work.op), called)
+
+
+def _signature(programs: Sequence[_Program]) -> Signature:
+    """What programs for several targets take and give, with memory for any of them.
+
+    Raises:
+        CompileError: if they differ in more than their memory.
+    """
+    signatures = [program.found.interface.signature for program in programs]
+    first = signatures[0]
+    for program, other in zip(programs, signatures, strict=True):
+        if replace(other, arena=first.arena) != first:
+            fact = f"the program for {program.target.name} takes other buffers"
+            hint = "export the targets one by one"
+            raise CompileError(explain("export", fact, hint=hint))
+    arenas = dict.fromkeys(signature.arena for signature in signatures)
+    return replace(first, arena=functools.reduce(operator.add, arenas))
+
+
+def _joined(
+    programs: Sequence[_Program], name: str | None, linked_weights: bool
+) -> tuple[CInterface, Weights, bytes]:
+    """The interface of a library of programs, their constants, and their object file."""
+    from ..backends.c.interface import CInterface, checked_prefix, identifier
+    from ..backends.llvm.library.code import ProgramText, object_file
+    from ..backends.llvm.library.weights import LARGEST_LINKED, Weights
+
+    found = programs[0].found
     if name is None:
         # A function `main` is that of a program in C.
         name = "model" if found.name == "main" else identifier(found.name)
@@ -137,21 +206,21 @@ def _compiled(
     interface = CInterface(
         prefix=prefix,
         model=prefix if found.name == "main" else found.name,
-        target=compilation.target,
-        signature=found.interface.signature,
-        failures=found.interface.failures,
-        pooled=PARALLEL_TILES in called,
-        takes_memory=SYSTEM_ALLOCATE in called,
+        targets=tuple(program.target for program in programs),
+        signature=_signature(programs),
+        failures=tuple(program.found.interface.failures for program in programs),
+        pooled=any(PARALLEL_TILES in program.called for program in programs),
+        takes_memory=any(SYSTEM_ALLOCATE in program.called for program in programs),
         linked_weights=linked_weights,
     )
-    weights = Weights(found.constants)
+    weights = Weights([program.found.constants for program in programs])
     if linked_weights and weights.bytes > LARGEST_LINKED:
         expected = f"at most {LARGEST_LINKED} bytes"
         fact, hint = "too many weights to link", 'weights="file" writes them beside the library'
         error = explain("export", fact, expected=expected, got=weights.bytes, hint=hint)
         raise CompileError(error)
-    text = jit.llvm_ir(work.op, compilation.target)
-    code = object_file(text, found.name, jit.effort_of(work.op), interface, weights)
+    texts = [ProgramText(program.text, program.effort) for program in programs]
+    code = object_file(texts, found.name, interface, weights)
     return interface, weights, code
 
 

@@ -30,12 +30,18 @@ def export(
         bool,
         typer.Option("--weights-in-file", help="Write the weights to a file, to be mapped."),
     ] = False,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option("--for", help="Instead of `--target`: a target to hold code for; repeatable."),
+    ] = None,
     *,
     options: CompileOptions,
 ) -> None:
     """Compile a model to a library with C functions, which runs without Python.
 
     `stepwell export model.onnx -o folder --target x86-64-v3`
+
+    `stepwell export model.onnx -o folder --for x86-64-v3 --for x86-64-v4`
 
     Without `--threads` the library has no threads.
     """
@@ -45,7 +51,9 @@ def export(
     module = options.load(model)
     with passes_shown("exporting"):
         prefix = identifier(model.stem) if name is None else name
-        done = exported(options.request(module), output, prefix, not weights_in_file)
+        request = options.request(module)
+        chosen = targets or [request.target]
+        done = exported(request, chosen, output, prefix, not weights_in_file)
     for file in done.files:
         size = (done.folder / file).stat().st_size
         out.print(f"[bold]{file}[/] {size} bytes", highlight=False)

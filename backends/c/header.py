@@ -33,7 +33,7 @@ def header(interface: CInterface) -> str:
 
 
 def _beginning(interface: CInterface, guard: str) -> str:
-    prefix, target = interface.prefix, interface.target
+    prefix = interface.prefix
     threads = (
         "A call runs on threads of a pool,\n * which serves one call at a time; another one runs "
         "on the thread of its caller meanwhile."
@@ -41,7 +41,8 @@ def _beginning(interface: CInterface, guard: str) -> str:
         else "A call runs on the thread of its caller."
     )
     return f"""\
-/* The model "{shown(interface.model)}" as C functions, for {target.name} ({target.triple}).
+/* The model "{shown(interface.model)}" as C functions,
+ * for {interface.target_names} ({interface.target.triple}).
  *
  * Create a program, run it as often as you like, from several threads at the same time if you
  * like, and destroy it. {threads}
@@ -163,6 +164,12 @@ def _lives(interface: CInterface) -> str:
                 f"{_comment(text)}\n{prefix} *{prefix}_open(const char *path, "
                 f"const {prefix}_allocator *allocator);"
             )
+    if interface.chooses:
+        text = (
+            "The target whose code a program runs: of those that this processor can run, the one "
+            "that needs the most of its features. Null for null."
+        )
+        functions.append(f"{_comment(text)}\nconst char *{prefix}_target(const {prefix} *program);")
     text = "Delete a program that no call is using; null is allowed."
     functions.append(f"{_comment(text)}\nvoid {prefix}_destroy({prefix} *program);")
     return "\n\n".join(functions)

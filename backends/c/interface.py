@@ -149,19 +149,36 @@ class Field:
 class CInterface:
     """The C functions of a program and what they know of it.
 
-    `prefix` begins all names, `model` is the name of the program for people. Status n + 1 of a call
-    is `failures[n]`. `pooled` says whether calls use a pool of threads, `takes_memory` whether
-    kernels allocate local buffers, `linked_weights` whether the weights are in the object file.
+    `prefix` begins all names, `model` is the name of the program for people. There is code for each
+    of `targets`, those that need the most first; status n + 1 of a call of one is entry n of its
+    `failures`. `pooled` says whether calls use a pool of threads, `takes_memory` whether kernels
+    allocate local buffers, `linked_weights` whether the weights are in the object file.
     """
 
     prefix: str
     model: str
-    target: Target
+    targets: tuple[Target, ...]
     signature: Signature
-    failures: tuple[CallFailure, ...]
+    failures: tuple[tuple[CallFailure, ...], ...]
     pooled: bool
     takes_memory: bool
     linked_weights: bool
+
+    @property
+    def target(self) -> Target:
+        """The target that needs the least; all have the same triple."""
+        return self.targets[-1]
+
+    @property
+    def chooses(self) -> bool:
+        """Whether there is code for several targets, of which a new program takes one."""
+        return len(self.targets) > 1
+
+    @property
+    def target_names(self) -> str:
+        """The targets in words."""
+        *names, last = (target.name for target in self.targets)
+        return f"{', '.join(names)} and {last}" if names else last
 
     @cached_property
     def inputs(self) -> Sequence[Field]:
@@ -205,6 +222,7 @@ class CInterface:
         """The names of all C functions."""
         opens = ["open"] if self.maps_files and not self.linked_weights else []
         names = ["create", *opens, "shapes", "run", "last_error", "destroy"]
+        names += ["target"] * self.chooses
         return [self.function(name) for name in names]
 
     def function(self, name: str) -> str:

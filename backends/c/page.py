@@ -34,6 +34,12 @@ def readme(interface: CInterface, files: Mapping[str, str]) -> str:
         files: what each file is, by name.
     """
     threads = " and threads" if interface.pooled else ""
+    chosen = (
+        f" A new program takes the code\nthat makes the most of the processor, which "
+        f"`{interface.function('target')}` names."
+        if interface.chooses
+        else ""
+    )
     listed = "\n".join(f"- `{name}`: {what}" for name, what in files.items())
     takes = "\n".join(f"- takes {described(field)}" for field in interface.inputs)
     gives = "\n".join(f"- returns {described(field)}" for field in interface.outputs)
@@ -44,8 +50,8 @@ def readme(interface: CInterface, files: Mapping[str, str]) -> str:
     return f"""\
 # {shown(interface.model)}
 
-A model as a C library for {interface.target.name} ({interface.target.triple}), which needs the C
-library, its mathematical functions{threads}, and nothing else.
+A model as a C library for {interface.target_names} ({interface.target.triple}), which needs the C
+library, its mathematical functions{threads}, and nothing else.{chosen}
 
 {listed}
 
@@ -121,6 +127,8 @@ def _rust(interface: CInterface) -> Iterator[str]:
     yield f"    pub fn {prefix}_shapes({buffers}) -> i32;"
     yield f"    pub fn {prefix}_run(program: *mut c_void, {buffers}) -> i32;"
     yield f"    pub fn {prefix}_last_error() -> *const c_char;"
+    if interface.chooses:
+        yield f"    pub fn {prefix}_target(program: *const c_void) -> *const c_char;"
     yield "}"
 
 

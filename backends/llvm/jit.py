@@ -282,6 +282,11 @@ def optimized_ir(text: str, target: Target, effort: Effort) -> str:
     return str(_optimized(text, target, machine(target), effort, llvm.create_context()))
 
 
+def optimized(text: str, target: Target, effort: Effort) -> Any:
+    """The module of LLVM IR after LLVM's passes, which can be joined with others."""
+    return _optimized(text, target, machine(target), effort)
+
+
 @exclusive
 def assembly(text: str, target: Target, effort: Effort = Effort.NONE) -> str:
     """The assembly of LLVM IR, for any target that this build of LLVM knows."""

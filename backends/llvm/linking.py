@@ -112,7 +112,10 @@ def linked(
 def parsed_for(cpu: str | None, text: str) -> Any:
     """The module of a text, whose functions are compiled for a processor instead of that of the
     target machine if there is one."""
-    if cpu is not None:
-        attributes = f'"target-cpu"="{cpu}" "target-features"=""'
-        text = re.sub(r"^(define .*?)(\s*\{)$", rf"\1 {attributes}\2", text, flags=re.MULTILINE)
-    return llvm.parse_assembly(text)
+    return llvm.parse_assembly(text if cpu is None else compiled_for(text, cpu))
+
+
+def compiled_for(text: str, cpu: str, features: str = "") -> str:
+    """LLVM IR whose functions are compiled for a processor, and features beside its own."""
+    attributes = f'"target-cpu"="{cpu}" "target-features"="{features}"'
+    return re.sub(r"^(define .*?)(\s*\{)$", rf"\1 {attributes}\2", text, flags=re.MULTILINE)

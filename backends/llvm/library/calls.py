@@ -12,8 +12,9 @@ from ....core.algebra.dims import product
 from ....core.boundary.wording import Detail, WordingCase, pieces
 from ....core.errors import explain, in_iteration
 from ....dialects.rt.abi import ARENA_TOO_SMALL, DETAIL_WORDS, Word
+from ....dialects.rt.statuses import CallFailure
 from ...c.interface import CInterface, Code
-from .emitter import BYTE, PTR, STATUS, WORD, FunctionEmitter, struct_of
+from .emitter import BYTE, CHOSEN, PTR, STATUS, WORD, FunctionEmitter, struct_of
 from .sizes import SizeFunctions
 
 _NOWHERE = ir.Constant(ir.ArrayType(BYTE, 64), None)
@@ -32,6 +33,11 @@ class _CallArray:
     item_bytes: int
 
 
+def program_function(number: int) -> str:
+    """The function that runs the kernels for a target: a name that no function of C has."""
+    return f"stepwell.program.{number}"
+
+
 class CallFunctions:
     """The functions of a program that call it.
 
@@ -39,14 +45,20 @@ class CallFunctions:
         module: where they go.
         interface: the interface of the program.
         sizes: its functions about sizes.
-        program: the name of the function that runs the kernels.
     """
 
-    def __init__(
-        self, module: ir.Module, interface: CInterface, sizes: SizeFunctions, program: str
-    ) -> None:
+    def __init__(self, module: ir.Module, interface: CInterface, sizes: SizeFunctions) -> None:
         self._module, self._interface, self._sizes = module, interface, sizes
-        self._program = program
+        self._failures = list[CallFailure]()
+        """What a status means: those of each target, one after the other."""
+        self._first_status = list[int]()
+        """What the statuses of the program for each target are counted from."""
+        for number, own in enumerate(interface.failures):
+            if (same := interface.failures.index(own)) < number:
+                self._first_status.append(self._first_status[same])
+                continue
+            self._first_status.append(len(self._failures))
+            self._failures += own
         self._index = ir.IntType(interface.target.index_bits)
         self._add_explain()
         self._add_run()
@@ -55,7 +67,7 @@ class CallFunctions:
         """`explain(status, details)`: makes the message of a status that of the last error."""
         emit = FunctionEmitter(self._module, "explain", ir.VoidType(), STATUS, PTR)
         status, details = emit.arguments
-        for number, failure in enumerate(self._interface.failures, 1):
+        for number, failure in enumerate(self._failures, 1):
             meant = emit.builder.icmp_signed("==", status, STATUS(number))
             with emit.builder.if_then(meant):
                 # The text of a failure, with the details in the context.
@@ -219,7 +231,7 @@ class CallFunctions:
         emit.builder.position_at_end(again)
         kept = (PTR, self._index)
         narrow = [v if v.type in kept else emit.builder.trunc(v, self._index) for v in values]
-        status = emit.call(self._program, STATUS, frame, *narrow)
+        status = self._run_kernels(emit, program, [frame, *narrow])
         details = emit.word_at(frame, Word.DETAILS)
         small = emit.builder.icmp_signed("==", status, STATUS(ARENA_TOO_SMALL))
         with emit.builder.if_then(small, likely=False):
@@ -238,6 +250,22 @@ class CallFunctions:
         self._report(emit, frame, outputs, symbols, table)
         emit.call("give_back", ir.VoidType(), frame)
         emit.builder.ret(STATUS(Code.OK))
+
+    def _run_kernels(self, emit: FunctionEmitter, program: Any, arguments: Sequence[Any]) -> Any:
+        """The status of the kernels for the target that the program has chosen."""
+        if not self._interface.chooses:
+            return emit.call(program_function(0), STATUS, *arguments)
+        kinds = [PTR if isinstance(a.type, ir.PointerType) else a.type for a in arguments]
+        inner = FunctionEmitter(self._module, "run_chosen", STATUS, PTR, *kinds)
+        chosen = inner.load(inner.word_at(inner.arguments[0], CHOSEN))
+        for number, first in enumerate(self._first_status):
+            with inner.builder.if_then(inner.same(chosen, WORD(number))):
+                status = inner.call(program_function(number), STATUS, *inner.arguments[1:])
+                failed = inner.builder.icmp_signed(">", status, STATUS(0))
+                shifted = inner.builder.add(status, STATUS(first))
+                inner.builder.ret(inner.builder.select(failed, shifted, status))
+        inner.builder.unreachable()
+        return emit.call("run_chosen", STATUS, program, *arguments)
 
     def _leave_scope(self, emit: FunctionEmitter, scope: Any) -> None:
         if scope is not None:

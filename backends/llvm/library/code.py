@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,16 @@ from ....dialects.rt.abi import (
 )
 from ...c.interface import CInterface
 from .. import thread_pool
-from ..jit import Effort, object_code
-from ..linking import FRAMES, PTR, Definitions, linked, parsed_for
-from .calls import CallFunctions
+from ..jit import Effort, object_code, optimized
+from ..linking import FRAMES, PTR, Definitions, compiled_for, linked, parsed_for
+from .calls import CallFunctions, program_function
+from .emitter import CONSTANTS, HEAD
 from .features import BASELINE, FILE, checked_features
-from .lives import CONSTANTS, HEAD, LifeFunctions
+from .lives import LifeFunctions
 from .sizes import SizeFunctions
 from .weights import Weights
 
 _ALIGNMENT = 64
-_PROGRAM = "stepwell.program"
-"""The function that runs the kernels: a name that no function of C has."""
 _FILES = [Path(__file__).with_name(f"{name}.ll") for name in ("memory", "ranges", "text")]
 _LOCALS, _TILES, _MAPPING = (
     Path(__file__).with_name(f"{name}.ll") for name in ("locals", "local_tiles", "mapping")
@@ -43,17 +44,24 @@ _REDIRECTED = {
 """What kernels call that take memory, by the functions of the C library and of the run time."""
 
 
+@dataclass(frozen=True)
+class ProgramText:
+    """The LLVM IR of a program for a target, and the LLVM passes to run on it."""
+
+    text: str
+    effort: Effort
+
+
 def object_file(
-    text: str, public: str, effort: Effort, interface: CInterface, weights: Weights
+    programs: Sequence[ProgramText], public: str, interface: CInterface, weights: Weights
 ) -> bytes:
-    """The object file of a program, with its weights if they are linked.
+    """The object file of a library, with its weights if they are linked.
 
     Args:
-        text: the LLVM IR of the program.
-        public: its public function.
-        effort: the LLVM passes to run on it.
-        interface: its interface in C.
-        weights: its constants.
+        programs: the program for each target of the interface.
+        public: the public function of all of them.
+        interface: their interface in C.
+        weights: their constants.
 
     Raises:
         InternalError: if the IR is invalid.
@@ -61,26 +69,29 @@ def object_file(
     """
     functions = ir.Module()
     sizes = SizeFunctions(functions, interface)
-    CallFunctions(functions, interface, sizes, _PROGRAM)
+    CallFunctions(functions, interface, sizes)
     LifeFunctions(functions, interface, weights)
 
-    def joined(program: Any, target_machine: Any) -> Any:
-        program.get_function(public).name = _PROGRAM
-        if interface.takes_memory:
-            # Kernels take memory from the hooks of the caller, and threads of the pool know them.
-            for function in program.functions:
+    def joined(least: Any, target_machine: Any) -> Any:
+        better = zip(texts[:-1], interface.targets, efforts, strict=False)
+        modules = [*(optimized(*facts) for facts in better), least]
+        for number, program in enumerate(modules):
+            program.get_function(public).name = program_function(number)
+            for function in program.functions if interface.takes_memory else ():
+                # Kernels take memory from the hooks of the caller, which threads of the pool know.
                 if function.is_declaration and function.name in _REDIRECTED:
                     function.name = _REDIRECTED[function.name]
         facts = interface.target, weights, interface.pooled, interface.takes_memory
         definitions = definitions_for(*facts)
-        cpu = BASELINE if checked_features(interface.target) else None
-        others = program, parsed_for(cpu, str(functions))
+        checked = any(map(checked_features, interface.targets))
+        cpu = BASELINE if checked else None
+        others = *modules, parsed_for(cpu, str(functions))
         # The files of the run time that the program needs.
         mapping = [_MAPPING] if interface.maps_files and not interface.linked_weights else []
         pool = thread_pool.files(interface.target.triple) if interface.pooled else []
         locals = [_LOCALS] if interface.takes_memory else []
         tiles = [_TILES] if interface.takes_memory and interface.pooled else []
-        features = [FILE] if checked_features(interface.target) else []
+        features = [FILE] if checked else []
         files = [*_FILES, FRAMES, *features, *locals, *tiles, *mapping, *pool]
         whole = linked(files, definitions, interface.functions, target_machine, others, cpu)
         passes = llvm.create_new_module_pass_manager()
@@ -89,7 +100,12 @@ def object_file(
         passes.run(whole, llvm.create_pass_builder(target_machine, tuning))
         return whole
 
-    code = object_code(text, interface.target, effort, joined)
+    texts, efforts = [program.text for program in programs], [one.effort for one in programs]
+    if interface.chooses:
+        # Each function says which processor it is for, as the module does not.
+        named = zip(texts, interface.targets, strict=True)
+        texts = [compiled_for(text, target.cpu, target.features) for text, target in named]
+    code = object_code(texts[-1], interface.target, efforts[-1], joined)
     return bytes(weights.filled(code)) if interface.linked_weights else code
 
 
@@ -106,7 +122,8 @@ def definitions_for(
     made.place("program_head", 8 * HEAD)
     made.place("program_constants", 8 * CONSTANTS)
     made.number("frame_bytes", _rounded(8 * WORDS))
-    made.number("program_bytes", _rounded(8 * (CONSTANTS + len(weights.arrays))))
+    constants = max((len(slots) for slots in weights.slots), default=0)
+    made.number("program_bytes", _rounded(8 * (CONSTANTS + constants)))
     size = ir.IntType(target.index_bits)
     # The C library's function for numbers of 64 bits: its own are as wide as an address.
     word = ir.IntType(64)

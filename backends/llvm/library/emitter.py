@@ -13,6 +13,8 @@ from ...c.interface import Code, Field
 from ..linking import PTR
 
 WORD, STATUS, BYTE, FLAG = map(ir.IntType, (64, 32, 8, 1))
+HEAD, MAPPED, CHOSEN, CONSTANTS = 3, 4, 5, 8
+"""Where things are in a program, in words, after its hooks."""
 _FIRST = ir.IntType(32)(0)
 
 

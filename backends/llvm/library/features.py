@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from llvmlite import ir
 
@@ -18,7 +19,6 @@ from .emitter import FLAG, STATUS, FunctionEmitter
 
 BASELINE = "x86-64"
 """The processor, by LLVM's name, that all code but the kernels is for."""
-LACKS_FEATURES = "lacks_features"
 
 FILE = Path(__file__).with_name("features.ll")
 
@@ -76,12 +76,14 @@ def checked_features(target: Target) -> Sequence[Mapping[int, str]]:
     return found if any(found) else ()
 
 
-def add_lacks_features(module: ir.Module, target: Target) -> None:
-    """Add `lacks_features() -> flag`: whether this processor lacks any feature of a target. The
-    message of the last error then names them."""
-    emit = FunctionEmitter(module, LACKS_FEATURES, FLAG)
+def add_lacks_features(module: ir.Module, target: Target, name: str, *, told: bool) -> None:
+    """Add `name() -> flag`: whether this processor lacks any feature of a target.
+
+    If it is `told`, the message of the last error names them.
+    """
+    emit = FunctionEmitter(module, name, FLAG)
     kind = ir.ArrayType(STATUS, len(_WORDS))
-    words, before = emit.builder.alloca(kind), emit.builder.alloca(PTR)
+    words = emit.builder.alloca(kind)
     emit.builder.store(ir.Constant(kind, None), words)
     emit.call("read_features", ir.VoidType(), words)
     some, lacking = FLAG(0), []
@@ -91,13 +93,20 @@ def add_lacks_features(module: ir.Module, target: Target) -> None:
             lacks = emit.same(emit.builder.and_(word, STATUS(1 << bit)), STATUS(0))
             some = emit.builder.or_(some, lacks)
             lacking.append((lacks, name))
-    with emit.builder.if_then(some, likely=False):
-        emit.say(explain("create", "this processor lacks"))
-        emit.builder.store(emit.text(" "), before)
-        for lacks, name in lacking:
-            with emit.builder.if_then(lacks):
-                emit.call("say", ir.VoidType(), emit.load(before, PTR))
-                emit.call("say", ir.VoidType(), emit.text(name))
-                emit.builder.store(emit.text(", "), before)
-        emit.call("say", ir.VoidType(), emit.text(f", which code for {target.cpu} needs"))
+    if told:
+        with emit.builder.if_then(some, likely=False):
+            _say_lacking(emit, lacking, target)
     emit.builder.ret(some)
+
+
+def _say_lacking(emit: FunctionEmitter, lacking: Sequence[tuple[Any, str]], target: Target) -> None:
+    """Make those of the features that are lacking the message of the last error."""
+    before = emit.builder.alloca(PTR)
+    emit.say(explain("create", "this processor lacks"))
+    emit.builder.store(emit.text(" "), before)
+    for lacks, name in lacking:
+        with emit.builder.if_then(lacks):
+            emit.call("say", ir.VoidType(), emit.load(before, PTR))
+            emit.call("say", ir.VoidType(), emit.text(name))
+            emit.builder.store(emit.text(", "), before)
+    emit.call("say", ir.VoidType(), emit.text(f", which code for {target.cpu} needs"))

@@ -9,12 +9,19 @@ from llvmlite import ir
 from ....core.errors import explain
 from ...c.interface import CInterface
 from ..pool import FORGET
-from .emitter import BYTE, FLAG, PTR, STATUS, WORD, FunctionEmitter
-from .features import LACKS_FEATURES, add_lacks_features, checked_features
+from .emitter import (
+    BYTE,
+    CHOSEN,
+    CONSTANTS,
+    FLAG,
+    MAPPED,
+    PTR,
+    STATUS,
+    WORD,
+    FunctionEmitter,
+)
+from .features import add_lacks_features, checked_features
 from .weights import HEADER, Weights
-
-HEAD, MAPPED, CONSTANTS = 3, 4, 8
-"""Where things are in a program, in words, after its hooks."""
 
 _SUBJECT = "weights"
 
@@ -38,6 +45,8 @@ class LifeFunctions:
             if interface.maps_files:
                 self._add_open()
         self._add_destroy()
+        if interface.chooses:
+            self._add_target()
         # `PREFIX_last_error() -> text`.
         emit = self._begin("last_error", PTR)
         emit.builder.ret(emit.call("last_message", PTR))
@@ -50,20 +59,21 @@ class LifeFunctions:
         """`make(allocator, weights, mapped) -> program`; null with a message."""
         emit = FunctionEmitter(self._module, "make", PTR, PTR, PTR, PTR)
         hooks, weights, mapped = emit.arguments
-        if checked_features(self._interface.target):
-            add_lacks_features(self._module, self._interface.target)
-            with emit.builder.if_then(emit.call(LACKS_FEATURES, FLAG), likely=False):
-                emit.builder.ret(emit.null)
+        chosen = self._choose(emit)
         good = emit.call("are_hooks", FLAG, hooks)
         _require(emit, good, explain("allocator", "a function is null"))
         program = emit.call("new_program", PTR, hooks)
         _require(emit, emit.is_set(program), explain("create", "not enough memory"))
         emit.builder.store(mapped, emit.word_at(program, MAPPED))
+        emit.builder.store(chosen, emit.word_at(program, CHOSEN))
         table = emit.word_at(program, CONSTANTS)
-        for number, offset in enumerate(self._weights.offsets[:-1]):
-            address = emit.builder.gep(weights, [WORD(offset)], source_etype=BYTE)
-            word = emit.builder.ptrtoint(address, WORD)
-            emit.builder.store(word, emit.word_at(table, number))
+        for number, slots in enumerate(self._weights.slots):
+            with emit.builder.if_then(emit.same(chosen, WORD(number))):
+                for place, slot in enumerate(slots):
+                    offset = WORD(self._weights.offsets[slot])
+                    address = emit.builder.gep(weights, [offset], source_etype=BYTE)
+                    word = emit.builder.ptrtoint(address, WORD)
+                    emit.builder.store(word, emit.word_at(table, place))
         if self._interface.pooled:
             # The child of a fork has no workers: let it start a pool of its own.
             flag = ir.GlobalVariable(self._module, STATUS, "watches_forks")
@@ -73,6 +83,38 @@ class LifeFunctions:
                 forget = ir.Function(self._module, ir.FunctionType(ir.VoidType(), ()), FORGET)
                 emit.call("pthread_atfork", STATUS, emit.null, emit.null, forget.bitcast(PTR))
         emit.builder.ret(program)
+
+    def _choose(self, emit: FunctionEmitter) -> Any:
+        """The number of the first target whose code this processor can run; without any, the
+        function returns null, and the message says what the last target needs."""
+        *better, least = self._interface.targets
+        last: Any = WORD(len(better))
+        chosen = last
+        for number, target in reversed(list(enumerate(better))):
+            name = f"lacks_features_{number}"
+            add_lacks_features(self._module, target, name, told=False)
+            chosen = emit.builder.select(emit.call(name, FLAG), chosen, WORD(number))
+        if checked_features(least):
+            add_lacks_features(self._module, least, "lacks_features", told=True)
+            with (
+                emit.builder.if_then(emit.same(chosen, last)),
+                emit.builder.if_then(emit.call("lacks_features", FLAG), likely=False),
+            ):
+                emit.builder.ret(emit.null)
+        return chosen
+
+    def _add_target(self) -> None:
+        """`PREFIX_target(program) -> text`; null for null."""
+        emit = self._begin("target", PTR, PTR)
+        (program,) = emit.arguments
+        with emit.builder.if_then(emit.builder.not_(emit.is_set(program))):
+            emit.builder.ret(emit.null)
+        *names, last = (emit.text(target.name) for target in self._interface.targets)
+        chosen = emit.load(emit.word_at(program, CHOSEN))
+        for number, name in enumerate(names):
+            with emit.builder.if_then(emit.same(chosen, WORD(number))):
+                emit.builder.ret(name)
+        emit.builder.ret(last)
 
     def _add_create_linked(self) -> None:
         """`PREFIX_create(allocator) -> program`."""

@@ -1,4 +1,4 @@
-"""The constants of a program as one block of bytes: in its object file, or in a file of their own.
+"""The constants of programs as one block of bytes: in its object file, or in a file of their own.
 
 The block begins with `HEADER` bytes that identify it, and each constant begins at a multiple of 64
 bytes. In the object file, the compiler leaves room for it, which is then filled: LLVM IR as text
@@ -8,7 +8,7 @@ would take three bytes for each.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,9 +25,34 @@ LARGEST_LINKED = 1 << 30
 
 @dataclass(frozen=True)
 class Weights:
-    """The constants of a program in the layout of its code."""
+    """The constants of the programs of a library, each in the layout of its code."""
 
-    arrays: Sequence[np.ndarray]
+    programs: Sequence[Sequence[np.ndarray]]
+    """Those of the program for each target."""
+
+    @cached_property
+    def _found(self) -> tuple[list[np.ndarray], list[list[int]]]:
+        arrays, numbers = list[np.ndarray](), dict[Hashable, int]()
+        slots: list[list[int]] = []
+        for program in self.programs:
+            slots.append([])
+            for array in program:
+                key = array.dtype.str, array.shape, hashlib.sha256(_bytes_of(array)).digest()
+                if key not in numbers:
+                    numbers[key] = len(arrays)
+                    arrays.append(array)
+                slots[-1].append(numbers[key])
+        return arrays, slots
+
+    @property
+    def arrays(self) -> Sequence[np.ndarray]:
+        """All constants; those with the same bits are stored once."""
+        return self._found[0]
+
+    @property
+    def slots(self) -> Sequence[Sequence[int]]:
+        """Which of `arrays` are the constants of each program."""
+        return self._found[1]
 
     @cached_property
     def offsets(self) -> list[int]:
