@@ -178,12 +178,6 @@ def _blocked_in_torch(t: Any, x: Any, w: Any) -> Any:
     return y.unflatten(1, (-1, 8)).movedim(2, -1)
 
 
-def _depthwise_in_torch(t: Any, x: Any, w: Any) -> Any:
-    """The same, of each channel by itself."""
-    y = t.nn.functional.conv2d(x.movedim(-1, 2).flatten(1, 2), w, groups=len(w))
-    return y.unflatten(1, (-1, 8)).movedim(2, -1)
-
-
 def _by_tiles(b: Any, x: Any, w: Any, tile: int) -> Any:
     """A convolution of images in blocks by Winograd's algorithm."""
     return b.winograd_conv(x, b.winograd_filter(w, tile), tile, 8)
@@ -237,11 +231,11 @@ PRODUCTS: dict[str, Case] = {
         _blocked_in_torch,
     ),
     "convolution of each channel": Case(
-        lambda b, x, w: b.blocked_depthwise_conv(x, w),
-        exact.depthwise_convolution,
+        lambda b, x, w: b.blocked_conv(x, w, block=8),
+        exact.blocked_convolution,
         data.factors((2, 2, 19, 19, 8), (16, 1, 3, 3)),
         terms_of,
-        _depthwise_in_torch,
+        _blocked_in_torch,
     ),
     "convolution of 2 x 2 places": Case(
         lambda b, x, w: _by_tiles(b, x, w, 2),

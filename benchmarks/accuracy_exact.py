@@ -186,13 +186,6 @@ def blocked_convolution(x: Array, w: Array) -> Array:
     return np.moveaxis(y.reshape(n, -1, block, *y.shape[2:]), 2, -1)
 
 
-def depthwise_convolution(x: Array, w: Array) -> Array:
-    """The same with one filter for each channel, which no other one adds to."""
-    windows = sliding_window_view(x, w.shape[2:], (2, 3))
-    filters = w.reshape(x.shape[1], 1, 1, x.shape[-1], *w.shape[2:])
-    return np.sum(windows * filters, (-2, -1))
-
-
 # Quantised tensors
 
 

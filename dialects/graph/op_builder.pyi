@@ -363,31 +363,12 @@ class OpBuilder(ABC, Generic[V]):
         The b channels of a block are adjacent in memory, so that a vector holds channels of one
         position for any strides and number of positions. Filters are as in `graph.conv`: constant
         ones are packed for the register tile when the kernel is scheduled. If they read fewer channels
-        than x has, there are `groups`, whole blocks of the channels of x and of y.
+        than x has, there are `groups`, whole blocks of the channels of x and of y, or single channels
+        with a filter each, in the blocks of x: y[n, i, p, j] = bias[m] + sum over k of
+        x[n, i, p * strides + k * dilations, j] * w[m, 0, k].
 
         %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
             : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
-        """
-
-    def blocked_depthwise_conv(
-        self,
-        x: Operand,
-        w: Operand,
-        bias: Operand = None,
-        strides: Sequence[int] | None = None,
-        dilations: Sequence[int] | None = None,
-        *,
-        name: str | None = None,
-    ) -> V:
-        """`graph.conv` with a group for each channel, for x of shape [N, C/b, *sizes, b].
-
-        y[n, i, p, j] = bias[c] + sum over k of x[n, i, p * strides + k * dilations, j] * w[c, 0, k]
-        for c = i * b + j; w has the shape [C, 1, *window], y the shape [N, C/b, *places, b].
-
-        As for `graph.blocked_conv`, a vector holds channels of one position.
-
-        %y = graph.blocked_depthwise_conv %x, %w, %b strides = [2, 2] dilations = [1, 1]
-            : (tensor<1x2x3x4x2xf32>, tensor<4x1x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
         """
 
     def broadcast_to(self, x: Operand, shape: Sequence[int], *, name: str | None = None) -> V:

@@ -72,7 +72,7 @@ def _work_of(op: graph.BlockedConvOp) -> _Work | None:
     steps = {*ints(op.strides), *ints(op.dilations)}
     if len(image) != 2 or min(image) < 0 or window[0] != window[1] or steps != {1}:
         return None
-    if window[0] < 3 or window[0] >= MOST or not is_constant(op.w):
+    if window[0] < 3 or window[0] >= MOST or op.is_depthwise or not is_constant(op.w):
         return None
     height, width = (size - window[0] + 1 for size in image)
     return _Work(channels, filters // op.groups, (height, width), window[0])

@@ -127,7 +127,6 @@ from .products.attention import AttentionOp as _AttentionOp
 from .products.blocked import BlockedConvOp as BlockedConvOp
 from .products.contraction import DenseOp as _DenseOp
 from .products.contraction import MatmulOp as _MatmulOp
-from .products.depthwise import BlockedDepthwiseConvOp as BlockedDepthwiseConvOp
 from .products.det import DetOp as _DetOp
 from .products.quantized import QuantizedContractionOp as QuantizedContractionOp
 from .products.quantized import QuantizedConvOp as QuantizedConvOp

@@ -183,8 +183,6 @@ class Blocking:
             x = operands[0]
             steps = ints(op.strides), ints(op.dilations)
             bias = operands[2] if len(operands) > 2 else None
-            if op.is_depthwise:
-                return graph.BlockedDepthwiseConvOp(x, operands[1], bias, *steps)
             block = self.block(sizes_of(op.result)[CHANNELS])
             return graph.BlockedConvOp(x, operands[1], bias, *steps, block)
         copy = op.clone()

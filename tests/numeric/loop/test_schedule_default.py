@@ -194,7 +194,7 @@ def test_threads_of_each_channel(channels: int, size: int, window: int, tiles: l
     b = sw.Builder()
     x = b.input("x", (1, channels // 32, size, size, 32))
     w = floats(channels, 1, window, window)
-    b.output(b.blocked_depthwise_conv(x, w, strides=[2, 2]))
+    b.output(b.blocked_conv(x, w, strides=[2, 2], block=32))
     scheduled = Compilation.of(Request(b.module(), "x86-64-v4", threads=2)).text("scheduled")
     assert re.findall(r"tiles\((\w+)\)", scheduled) == tiles
 

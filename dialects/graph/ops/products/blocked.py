@@ -34,36 +34,16 @@ from .window import (
     block_groups,
     check_bias,
     check_steps,
+    convolved,
     groups_in_blocks,
     place_in,
     positions,
     step_properties,
     window_bounds,
-    windows_of,
 )
 
 if TYPE_CHECKING:
     from ...interfaces import Array
-
-
-def places_in_blocks(
-    x: Shape, w: Shape, strides: Sequence[int], dilations: Sequence[int], facts: ShapeFacts
-) -> list[Dim]:
-    """The numbers of positions of filters in images in blocks, whose sizes are checked."""
-    if len(x) < 4:
-        facts.fail("x has no dimension for a window", "rank >= 4", f"rank {len(x)}")
-    if len(w) != len(x) - 1:
-        facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
-    check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
-    if not x[-1].is_static or x[-1].value < 1:
-        facts.fail("the block of x is not a number", "sizes of 1 or more", text([x[-1]]))
-    if not all(dim.is_static and dim.value > 0 for dim in w):
-        facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
-    axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True))
-    return [
-        positions(2 + i, dim, window.value, stride, dilation, facts)
-        for i, (dim, window, stride, dilation) in axes
-    ]
 
 
 @irdl_op_definition
@@ -76,7 +56,9 @@ class BlockedConvOp(GraphOp, DemandInterface):
     The b channels of a block are adjacent in memory, so that a vector holds channels of one
     position for any strides and number of positions. Filters are as in `graph.conv`: constant
     ones are packed for the register tile when the kernel is scheduled. If they read fewer channels
-    than x has, there are `groups`, whole blocks of the channels of x and of y.
+    than x has, there are `groups`, whole blocks of the channels of x and of y, or single channels
+    with a filter each, in the blocks of x: y[n, i, p, j] = bias[m] + sum over k of
+    x[n, i, p * strides + k * dilations, j] * w[m, 0, k].
 
     %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 2
         : (tensor<1x1x3x4x2xf32>, tensor<4x2x2x2xf32>, tensor<4xf32>) -> tensor<1x2x1x2x2xf32>
@@ -116,16 +98,40 @@ class BlockedConvOp(GraphOp, DemandInterface):
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         same_element_types(self, facts)
         x, w, *bias = shapes
-        places = places_in_blocks(x, w, ints(self.strides), ints(self.dilations), facts)
+        if len(x) < 4:
+            facts.fail("x has no dimension for a window", "rank >= 4", f"rank {len(x)}")
+        if len(w) != len(x) - 1:
+            facts.fail("w does not fit x", f"rank {len(x) - 1}", f"rank {len(w)}")
+        strides, dilations = ints(self.strides), ints(self.dilations)
+        check_steps(len(x) - 3, facts, strides=strides, dilations=dilations)
+        if not x[-1].is_static or x[-1].value < 1:
+            facts.fail("the block of x is not a number", "sizes of 1 or more", text([x[-1]]))
+        if not all(dim.is_static and dim.value > 0 for dim in w):
+            facts.fail("w has a size that is not a number", "sizes of 1 or more", text(w))
         filters, block = w[0].value, self.block.value.data
-        block_groups(x, w[1], filters, block, "w", facts)
+        if self.is_depthwise:
+            facts.equal(w[0], x[1] * x[-1].value, "channels of x differ from filters of one each")
+            facts.equal(Dim.of(block), x[-1], "the block differs from that of x")
+        else:
+            block_groups(x, w[1], filters, block, "w", facts)
         check_bias(bias, w[0], "w", facts)
+        axes = enumerate(zip(x[2:-1], w[2:], strides, dilations, strict=True), start=2)
+        places = (
+            positions(axis, dim, window.value, stride, dilation, facts)
+            for axis, (dim, window, stride, dilation) in axes
+        )
         return [(x[0], Dim.of(filters // block), *places, Dim.of(block))]
 
     @property
     def groups(self) -> int:
         """The number of groups of channels, of which a filter reads one."""
         return groups_in_blocks(self.x, tensor_type(self.w).get_shape()[1])
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Whether each channel of a block has a group and a filter of its own."""
+        width, channels = tensor_type(self.x).get_shape()[-1], tensor_type(self.w).get_shape()[1]
+        return channels == 1 < width
 
     @property
     def demands(self) -> tuple[SizeBound, ...]:
@@ -137,19 +143,14 @@ class BlockedConvOp(GraphOp, DemandInterface):
 
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = (widened(dense_array(array)) for array in arrays)
-        count, block = w.ndim - 2, self.block.value.data
-        strides, dilations = ints(self.strides), ints(self.dilations)
-        windows = windows_of(np.moveaxis(x, -1, 2), w.shape[2:], strides, dilations)
-        groups, width = self.groups, x.shape[-1]
-        filters = w.reshape(w.shape[0], w.shape[1] // width, width, *w.shape[2:])
-        over = [1, 2, *range(3 + count, 3 + 2 * count)], list(range(1, 3 + count))
-        pairs = zip(np.split(windows, groups, axis=1), np.split(filters, groups), strict=True)
+        images, blocks, *sizes, width = x.shape
+        x = np.moveaxis(x, -1, 2).reshape(images, blocks * width, *sizes)
+        block = self.block.value.data
+        groups = max(1, x.shape[1] // w.shape[1])
         with np.errstate(all="ignore"):
-            total = np.concatenate([np.tensordot(*pair, over) for pair in pairs], axis=-1)
-            if bias:
-                total = total + bias[0]
-            total = total.reshape(*total.shape[:-1], w.shape[0] // block, block)
-            return self.stored(np.ascontiguousarray(np.moveaxis(total, -2, 1)))
+            y = convolved(x, w, bias, ints(self.strides), ints(self.dilations), groups)
+            y = y.reshape(len(y), len(w) // block, block, *y.shape[2:])
+            return self.stored(np.ascontiguousarray(np.moveaxis(y, 2, -1)))
 
     def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         image, outer, *place, inner = index
@@ -158,20 +159,25 @@ class BlockedConvOp(GraphOp, DemandInterface):
         strides, dilations = ints(self.strides), ints(self.dilations)
         groups, first = self.groups, AffineExpr.constant(0)
         blocks = nest.extent(self.x, 1)
-        if groups > 1:
+        if groups > 1 and not self.is_depthwise:
             blocks = blocks // groups
             first = outer // (tensor_type(self.result).get_shape()[1] // groups) * blocks
 
         def step(k: Indices, total: SSAValue) -> SSAValue:
-            channels, *offset, channel = k
+            if self.is_depthwise:
+                offset, block, lane, channel = k, outer, inner, AffineExpr.constant(0)
+            else:
+                of_group, *offset, lane = k
+                block, channel = first + of_group, of_group * width + lane
             own = place_in(place, offset, strides, dilations)
-            x = nest.at(self.x, (image, first + channels, *own, channel))
-            w = nest.at(self.w, (filter, channels * width + channel, *offset))
+            x = nest.at(self.x, (image, block, *own, lane))
+            w = nest.at(self.w, (filter, channel, *offset))
             return scalars.fma(nest, x, w, total)
 
-        window = [nest.extent(self.w, dim) for dim in range(2, rank(self.w))]
-        lanes = nest.extent(self.x, rank(self.x) - 1)
-        return nest.reduce([blocks, *window, lanes], "add", self._initial(nest, filter), step)
+        extents = [nest.extent(self.w, dim) for dim in range(2, rank(self.w))]
+        if not self.is_depthwise:
+            extents = [blocks, *extents, nest.extent(self.x, rank(self.x) - 1)]
+        return nest.reduce(extents, "add", self._initial(nest, filter), step)
 
     def _initial(self, nest: Nest, filter: AffineExpr) -> SSAValue:
         if self.bias is not None:

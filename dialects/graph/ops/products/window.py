@@ -176,6 +176,23 @@ def windows_of(
     return view[(..., *steps)]
 
 
+def convolved(
+    x: np.ndarray,
+    w: np.ndarray,
+    bias: Sequence[np.ndarray],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+) -> np.ndarray:
+    """Images of shape [N, C, *sizes] times filters of shape [M, C/groups, *window]."""
+    count, windows = x.ndim - 2, windows_of(x, w.shape[2:], strides, dilations)
+    over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
+    pairs = zip(np.split(windows, groups, axis=1), np.split(w, groups), strict=True)
+    parts = [np.moveaxis(np.tensordot(part, f, over), -1, 1) for part, f in pairs]
+    product = np.concatenate(parts, axis=1)
+    return product + bias[0].reshape(-1, *[1] * count) if bias else product
+
+
 def place_in(
     place: Sequence[AffineExpr],
     offset: Sequence[AffineExpr],
@@ -311,15 +328,7 @@ class ConvOp(GraphOp, DemandInterface):
     def reference(self, *arrays: Array) -> tuple[Array, ...]:
         x, w, *bias = factors(*arrays)
         with np.errstate(all="ignore"):
-            strides, dilations, groups = self.steps
-            windows, count = windows_of(x, self.window, strides, dilations), x.ndim - 2
-            over = [1, *range(2 + count, 2 + 2 * count)], list(range(1, 2 + count))
-            pairs = zip(np.split(windows, groups, axis=1), np.split(w, groups), strict=True)
-            parts = [np.moveaxis(np.tensordot(part, f, over), -1, 1) for part, f in pairs]
-            product = np.concatenate(parts, axis=1)
-            if bias:
-                product = product + bias[0].reshape(-1, *[1] * (x.ndim - 2))
-            return self.stored(np.ascontiguousarray(product))
+            return self.stored(np.ascontiguousarray(convolved(x, w, bias, *self.steps)))
 
     def value_at(self, nest: Nest, index: Indices, result: int = 0) -> SSAValue:
         image, filter, *place = index

@@ -152,56 +152,16 @@ func.func @f(%x: tensor<1x2x6x4x1xf32>, %u: tensor<15x2x4xf32>) {
 
 // -----
 
-func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<6x1x3x3xf64>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: element types differ, expected f32, got f64}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<6x1x3x3xf64>) -> tensor<2x2x7x7x3xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<6x1x3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: w does not fit x, expected rank 4, got rank 3}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<6x1x3xf32>) -> tensor<2x2x7x7x3xf32>
+func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x1x3x3xf32>) {
+  // expected-error @+1 {{graph.blocked_conv: channels of x differ from filters of one each, expected 8, got 6}}
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 3 : (tensor<2x2x9x9x3xf32>, tensor<8x1x3x3xf32>) -> tensor<2x2x7x7x3xf32>
   func.return
 }
 
 // -----
 
 func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<6x1x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: wrong strides, expected 2 positive numbers, got [0, 1]}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [0, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<6x1x3x3xf32>) -> tensor<2x2x7x7x3xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<2x2x9x9x?xf32>, %w: tensor<6x1x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: the block of x is not a number, expected sizes of 1 or more, got [?]}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x?xf32>, tensor<6x1x3x3xf32>) -> tensor<2x2x7x7x3xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<8x1x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: channels of x differ from the filters, expected 8, got 6}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<8x1x3x3xf32>) -> tensor<2x2x7x7x3xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<6x3x3x3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: a filter has more than one channel, expected 3, got 1}}
-  %y = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<6x3x3x3xf32>) -> tensor<2x2x7x7x3xf32>
-  func.return
-}
-
-// -----
-
-func.func @f(%x: tensor<2x2x9x9x3xf32>, %w: tensor<6x1x3x3xf32>, %b: tensor<3xf32>) {
-  // expected-error @+1 {{graph.blocked_depthwise_conv: length of bias differs from the filters of w, expected 6, got 3}}
-  %y = graph.blocked_depthwise_conv %x, %w, %b strides = [1, 1] dilations = [1, 1] : (tensor<2x2x9x9x3xf32>, tensor<6x1x3x3xf32>, tensor<3xf32>) -> tensor<2x2x7x7x3xf32>
+  // expected-error @+1 {{graph.blocked_conv: the block differs from that of x, expected 2, got 3}}
+  %y = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 1] block = 2 : (tensor<2x2x9x9x3xf32>, tensor<6x1x3x3xf32>) -> tensor<2x3x7x7x2xf32>
   func.return
 }

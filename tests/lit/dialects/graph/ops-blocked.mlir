@@ -31,12 +31,13 @@ func.func @groups(%x: tensor<1x4x9x9x4xf32>, %w: tensor<16x8x3x3xf32>, %u: tenso
   func.return %y, %z : tensor<1x2x7x7x8xf32>, tensor<1x2x7x7x8xf32>
 }
 
+// Filters of one channel are those of single channels, in the blocks of x.
 // CHECK-LABEL: func.func @depthwise
-// CHECK: %y = graph.blocked_depthwise_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>, tensor<8xf32>) -> tensor<?x2x4x4x4xf32>
-// CHECK: %z = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 4] : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>) -> tensor<?x2x7x1x4xf32>
+// CHECK: %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 4 : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>, tensor<8xf32>) -> tensor<?x2x4x4x4xf32>
+// CHECK: %z = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 4] block = 4 : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>) -> tensor<?x2x7x1x4xf32>
 func.func @depthwise(%x: tensor<?x2x9x9x4xf32>, %w: tensor<8x1x3x3xf32>, %b: tensor<8xf32>) -> (tensor<?x2x4x4x4xf32>, tensor<?x2x7x1x4xf32>) {
-  %y = graph.blocked_depthwise_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>, tensor<8xf32>) -> tensor<?x2x4x4x4xf32>
-  %z = graph.blocked_depthwise_conv %x, %w strides = [1, 1] dilations = [1, 4] : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>) -> tensor<?x2x7x1x4xf32>
+  %y = graph.blocked_conv %x, %w, %b strides = [2, 2] dilations = [1, 1] block = 4 : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>, tensor<8xf32>) -> tensor<?x2x4x4x4xf32>
+  %z = graph.blocked_conv %x, %w strides = [1, 1] dilations = [1, 4] block = 4 : (tensor<?x2x9x9x4xf32>, tensor<8x1x3x3xf32>) -> tensor<?x2x7x1x4xf32>
   func.return %y, %z : tensor<?x2x4x4x4xf32>, tensor<?x2x7x1x4xf32>
 }
 

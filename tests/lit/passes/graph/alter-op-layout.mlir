@@ -88,7 +88,7 @@ func.func @head(%x: tensor<1x32x64xf32>) -> tensor<1x32xf32> {
 // CHECK-LABEL: func.func @depthwise
 // CHECK: %[[c:.*]] = graph.blocked_conv
 // CHECK-NEXT: %[[p:.*]] = graph.pad constant %[[c]] low = [0, 0, 1, 0] high = [0, 0, 1, 0]
-// CHECK-NEXT: %[[d:.*]] = graph.blocked_depthwise_conv %[[p]], %{{.*}} strides = [2] dilations = [1]
+// CHECK-NEXT: %[[d:.*]] = graph.blocked_conv %[[p]], %{{.*}} strides = [2] dilations = [1] block = 16
 // CHECK-SAME: (tensor<1x3x66x16xf32>, tensor<48x1x3xf32>) -> tensor<1x3x32x16xf32>
 // CHECK-NEXT: graph.blocked_conv %[[d]]
 func.func @depthwise(%x: tensor<1x16x64xf32>) -> tensor<1x16x32xf32> {
