@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-oldest test-older test-pythons unit numeric guard mutants \
-  breaks fuzz lit conformance public docs lint format types bench weights clean
+  breaks fuzz lit conformance public docs lint format types bench weights wheels clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /|/' | \
@@ -123,6 +123,11 @@ bench: $(call MARKED,run) ## time models beside all installed peers; calls, pass
 weights: $(call MARKED,run) ## train the weights of the demo again
 	$(BIN)/python examples/train_karate.py
 	$(BIN)/python examples/train_digits.py
+
+wheels: $(call MARKED,venv) ## wheels of stepwell and of stepwell-runtime, and an sdist, in dist/
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python .ci/runtime_wheel.py dist
 
 clean: ## remove everything that was built, the virtual environment included
 	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis

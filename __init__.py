@@ -185,10 +185,16 @@ def __getattr__(name: str) -> object:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     place = _PLACES[name]
-    if place:
-        value = getattr(importlib.import_module(f".{place}", __name__), name)
-    else:
-        value = importlib.import_module(f".{name}", __name__)
+    try:
+        module = importlib.import_module(f".{place or name}", __name__)
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith(f"{__name__}."):
+            raise
+        from .core.errors import CompileError, explain
+
+        fact, hint = "stepwell-runtime has no compiler", "install stepwell in its place"
+        raise CompileError(explain(name, fact, hint=hint)) from error
+    value = getattr(module, name) if place else module
     globals()[name] = value
     return value
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from .errors import CompileError, explain
+from .errors import CompileError, UnsupportedError, explain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +54,7 @@ def dtype_named(name: str) -> np.dtype[Any]:
 
     Raises:
         CompileError: if there is no such element type.
+        UnsupportedError: if it is one of `ml_dtypes`, which is not installed.
     """
     if name not in NUMPY_NAMES:
         expected = ", ".join(NUMPY_NAMES)
@@ -61,9 +62,21 @@ def dtype_named(name: str) -> np.dtype[Any]:
     import numpy as np
 
     if name == "bf16" or name in LOW_BIT_NAMES:
-        # The import registers the dtypes with NumPy.
-        import ml_dtypes  # noqa: F401
+        register_dtypes(name)
     return np.dtype(NUMPY_NAMES[name])
+
+
+def register_dtypes(name: str) -> None:
+    """Register the dtypes of `ml_dtypes` with NumPy, of which one is needed.
+
+    Raises:
+        UnsupportedError: if the package is not installed, as beside the run time alone.
+    """
+    try:
+        import ml_dtypes  # noqa: F401
+    except ModuleNotFoundError as error:
+        fact = f"{name} needs the package ml_dtypes, which is not installed"
+        raise UnsupportedError(explain("type", fact)) from error
 
 
 def is_real(dtype: np.dtype[Any]) -> bool:

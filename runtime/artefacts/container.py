@@ -19,6 +19,7 @@ from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
+from ...core.dtype_names import register_dtypes
 from ...core.errors import ImportModelError, explain
 from ...core.files import writing
 from ...core.files.reading import ReadingError, opened
@@ -208,9 +209,7 @@ def _dtype(name: str) -> np.dtype[Any]:
     try:
         return np.dtype(name)
     except TypeError:
-        # The import registers more dtypes with NumPy.
-        import ml_dtypes  # noqa: F401
-
+        register_dtypes(name)
         return np.dtype(name)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -55,19 +58,21 @@ def network() -> sw.Executable:
     return sw.compile(b.module(), threads=2)
 
 
-def outcome(command: Sequence[str], folder: Path, path: Path) -> tuple[np.ndarray, list[str]]:
+def outcome(
+    command: Sequence[str], folder: Path, path: Path, text: str = CALLS, package: Path = ROOT
+) -> tuple[np.ndarray, list[str]]:
     """The results of the program in a process that this command starts, and what it prints."""
     arrays, result = folder / "inputs.npz", folder / "y.npy"
     matrix = graph()
     np.savez(arrays, x=X, p=matrix.indptr, i=matrix.indices, v=matrix.data)
     named = folder / "named"
     named.mkdir(exist_ok=True)
-    (named / "stepwell").symlink_to(ROOT)
+    (named / "stepwell").symlink_to(package)
     environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     environment |= {"PYTHONPATH": str(named), "PYTHONDONTWRITEBYTECODE": "1"}
     # NumPy's own threads, which an emulator does not need.
     environment["OPENBLAS_NUM_THREADS"] = "1"
-    arguments = [*command, "-c", CALLS, str(path), str(arrays), str(result)]
+    arguments = [*command, "-c", text, str(path), str(arrays), str(result)]
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return np.load(result), done.stdout.splitlines()
@@ -105,6 +110,58 @@ def test_a_program_is_loaded_by_another_python(tmp_path: Path) -> None:
         y, printed = outcome([python], folder, path)
         assert y.tobytes() == exe(graph(), X).tobytes()
         assert printed == [ERROR, f"host {version <= (3, 13) and can_be_mapped()}", "2"]
+
+
+ALONE = """
+import sys
+sys.modules |= dict.fromkeys(%r)
+sys.meta_path = [f for f in sys.meta_path if "editable" not in f.__module__]
+"""
+"""Before `CALLS`: there are no such packages, and `stepwell` is what `PYTHONPATH` has."""
+WITHOUT = """
+import pickle
+assert pickle.loads(pickle.dumps(exe))((indptr, indices, values), dense).tobytes() == y.tobytes()
+assert exe.explain() and exe.call_named((indptr, indices, values), dense)["y"].shape == y.shape
+recompiled = lambda: sw.load(sys.argv[1], recompile=True)
+halves = lambda: sw.load(sys.argv[1] + ".bf16")
+for use in (lambda: sw.compile, lambda: sw.patterns, lambda: exe.ir("loops"), recompiled, halves):
+    try:
+        use()
+    except sw.CompileError as error:
+        print(error)
+"""
+"""After `CALLS`: what needs no compiler, and what does."""
+
+
+def test_the_runtime_alone_loads_a_program(tmp_path: Path) -> None:
+    """The wheel of `stepwell-runtime`, with no package but NumPy."""
+    script = [sys.executable, str(ROOT / ".ci" / "runtime_wheel.py"), str(tmp_path)]
+    subprocess.run(script, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.stat().st_size < 200_000
+    with ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+        record = archive.read(next(n for n in archive.namelist() if n.endswith("RECORD"))).decode()
+        assert len(record.splitlines()) == len(archive.namelist())
+    exe, path = network(), tmp_path / "program.stepwell"
+    exe.save(path)
+    b = sw.Builder()
+    b.output(b.relu(b.input("x", (4,), "bf16")), name="y")
+    sw.compile(b.module()).save(f"{path}.bf16")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = {re.split(r"[^\w]", line)[0] for line in project["dependencies"]} - {"numpy"}
+    text = ALONE % sorted(names) + CALLS.replace("set(sys.modules)", "set()") + WITHOUT
+    package = tmp_path / "installed" / "stepwell"
+    y, printed = outcome([sys.executable], tmp_path, path, text, package)
+    assert y.tobytes() == exe(graph(), X).tobytes()
+    assert printed[:3] == [ERROR, f"host {can_be_mapped()}", "2"]
+    *named, ir, recompiled, halves = printed[3:]
+    fact = "stepwell-runtime has no compiler; install stepwell in its place"
+    assert named == [f"{name}: {fact}" for name in ("compile", "patterns")]
+    missing = r"load: this needs the compiler, and stepwell\.[\w.]+ is not installed"
+    assert re.fullmatch(missing, ir)
+    assert re.fullmatch(missing, recompiled)
+    assert halves == "type: bf16 needs the package ml_dtypes, which is not installed"
 
 
 EMULATOR = shutil.which("qemu-x86_64-static") or shutil.which("qemu-x86_64")
