@@ -139,7 +139,8 @@ class StepwellOptMain(DriverArguments):
         try:
             if path is None:
                 return BytesIO(read_stream(sys.stdin.buffer, LARGEST_TEXT)), "mlir"
-            return BytesIO(read_bytes(path, LARGEST_TEXT)), Path(path).suffix.removeprefix(".")
+            kind = self.args.frontend or Path(path).suffix.removeprefix(".")
+            return BytesIO(read_bytes(path, LARGEST_TEXT)), kind
         except ReadingError as error:
             raise StepwellError(f"cannot open {self.get_input_name()}: {error}") from error
 

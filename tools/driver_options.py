@@ -38,6 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                 'passes to run in order, such as "canonicalize,graph-fuse-ops", or @FILE; those in '
                 "func.func(...) run on each function alone"
             )
+        elif action.dest == "frontend":
+            action.choices, action.help = ["mlir"], "what the input is, whatever its file is called"
         elif action.dest == "print_between_passes":
             action.help = "the same as --print-ir-after-all"
         elif action.dest == "time_passes":

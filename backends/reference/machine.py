@@ -54,7 +54,11 @@ class StructuredFunctions(ScfFunctions):
         """Run the iterations, all at once where they do not depend on each other."""
         if not op.iter_args and self._lockstep.run(interpreter, op):
             return ()
-        return self.run_for(interpreter, op, args).values
+        # Numbers are those of Python here, and not attributes as in xDSL's loop.
+        lower, upper, step, *carried = args
+        for index in range(lower, upper, step):
+            carried = interpreter.run_ssacfg_region(op.body, (index, *carried), "for_loop")
+        return tuple(carried)
 
     @impl(upstream.WhileOp)
     def run_corrected_while(

@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     AnyDenseElement,
     AnyFloat,
     DenseIntOrFPElementsAttr,
+    FloatAttr,
     IntegerAttr,
     ModuleOp,
     RankedStructure,
@@ -110,12 +111,15 @@ def unknown_operation(ctx: Context, name: str) -> str:
     return fact + (f"; nearest names: {', '.join(near)}" if near else "")
 
 
+_HEX = ("0x", "0X")
+
+
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
     """An element of a dense attribute, before its type is known."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
         """The element as a Python number; hexadecimal digits are the bits of a float."""
-        if not isinstance(type, AnyFloat) or self.span.text[:2] not in ("0x", "0X"):
+        if not isinstance(type, AnyFloat) or self.span.text[:2] not in _HEX:
             return super().to_type(parser, type)
         bits = int(self.span.text, 16)
         if bits >> (8 * type.size):
@@ -176,6 +180,15 @@ class MlirParser(Parser):
             # Parts of xDSL raise Python's own exceptions on unexpected text (KeyError,
             # AssertionError, TypeError, ...).
             self._refuse(f"cannot parse: {first_line(error)}", error)
+
+    def parse_optional_builtin_int_or_float_attr(self) -> IntegerAttr | FloatAttr | None:
+        """A number with its type, if there is one; digits of a number that is too large for a
+        float are an error, as in a dense attribute, and not infinity."""
+        digits = self._current_token.text
+        found = super().parse_optional_builtin_int_or_float_attr()
+        if isinstance(found, FloatAttr) and math.isinf(found.value.data) and digits[:2] not in _HEX:
+            raise OverflowError(f"{digits} as {found.type}")
+        return found
 
     def _bring_up(self) -> bool:
         """Upgrade text that states an older version; return whether it states a version."""

@@ -4,7 +4,7 @@ Actions are counted and limited, and passes are made to terminate, where xDSL ap
 Passes of xDSL and of other packages create their own `PatternRewriteWalker`, which neither a
 subclass nor a driver loop of our own could observe. Outside of `walking` nothing changes.
 
-A test compares the patched code with the version of xDSL that the patch was written for.
+A test compares the patched code with that of the versions of xDSL that the patch was written for.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TypeAlias
 from xdsl.ir import Region
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
-CHECKED_VERSION = "0.74"
-"""The version of xDSL that the patch was written for."""
+CHECKED_VERSIONS = ("0.74", "0.75")
+"""The versions of xDSL whose patched code was read."""
 
 Walk: TypeAlias = Callable[[PatternRewriteWalker, Region], bool]
 """`PatternRewriteWalker.rewrite_region`: rewrites a region, and returns whether it changed."""

@@ -32,7 +32,7 @@ class Nothing(RewritePattern):
 def test_the_walker_is_the_one_that_was_read() -> None:
     """Look at the new walker, and at `core/pipelines/actions.py` and
     `core/pipelines/fixpoint.py`, before the digest is changed."""
-    assert metadata.version("xdsl").startswith(f"{patched.CHECKED_VERSION}.")
+    assert metadata.version("xdsl").rpartition(".")[0] in patched.CHECKED_VERSIONS
     source = inspect.getsource(PatternRewriteWalker)
     assert hashlib.sha256(source.encode()).hexdigest() == WALKER
 
