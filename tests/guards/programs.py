@@ -224,11 +224,11 @@ def _guard_locals(found: Memory) -> None:
         arguments = f"i64 {next(places)}, i64 {alloca['align']}, i64 {size}"
         return f"= call ptr @{_LOCAL}({arguments})"
 
-    def guarded_library(module: Any, code: bytes, imports: Any) -> Any:
+    def guarded_library(module: Any, code: bytes) -> Any:
         text, count = _ALLOCA.subn(replacement, str(module))
         if not count:
-            return link(module, code, imports)
+            return link(module, code)
         changed = llvm.parse_assembly(f"{text}\ndeclare ptr @{_LOCAL}(i64, i64, i64)\n")
-        return link(changed, jit.machine(jit.host(), jit=True).emit_object(changed), imports)
+        return link(changed, jit.machine(jit.host(), jit=True).emit_object(changed))
 
     jit._library = guarded_library
