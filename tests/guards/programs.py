@@ -25,7 +25,6 @@ from stepwell.backends.llvm import jit
 from stepwell.conversions.graph_to_rt import arena
 from stepwell.conversions.graph_to_rt.function import BufferFunction
 from stepwell.conversions.graph_to_rt.slots import plan_arena
-from stepwell.dialects.rt import ops as rt
 from stepwell.dialects.rt.abi import SYSTEM_ALLOCATE, SYSTEM_FREE, Word
 from stepwell.runtime import constants, interpreted
 from stepwell.runtime.frames import Frame
@@ -123,36 +122,39 @@ def _arena_memory(size: int, at_end: bool) -> tuple[np.ndarray, int]:
 
 
 _Part = Any
-_Arena = tuple[SSAValue, list[SSAValue], SSAValue]
+_Arena = tuple[SSAValue, list[SSAValue]]
 
 
 def _guard_arenas(at_end: bool) -> None:
     make = arena._arena
     strides: WeakKeyDictionary[BufferFunction, int] = WeakKeyDictionary()
     """How many strides a function has; -1 if one of its slots is too large for that."""
+    ends: WeakKeyDictionary[BufferFunction, set[SSAValue | None]] = WeakKeyDictionary()
+    """Where the strides of a function end; what a branch keeps may be behind that."""
 
     def guarded_plan(lifetimes: Any, may_share: Any) -> Any:
         return plan_arena(lifetimes, lambda number: False)
 
-    def guarded_arena(
-        function: BufferFunction, part: _Part, owner: Operation, moving: SSAValue | None
-    ) -> _Arena:
+    def guarded_arena(function: BufferFunction, part: _Part, owner: Operation) -> _Arena:
         before, slots = strides.get(function, 0), part.plan.slots
+        known = ends.setdefault(function, {None})
         large = any(slot.is_static and _up(slot.value) > _MOST for slot in slots)
-        if before < 0 or large:
-            assert before <= 0, "an arena with strides cannot go on without"
+        if before < 0 or large or function.arena_end not in known:
             strides[function] = -1
-            return make(function, part, owner, moving)
+            return make(function, part, owner)
         strides[function] = before + len(slots)
-        return _with_strides(function, part, owner, before, at_end)
+        offsets = _with_strides(function, part, owner, before, at_end)
+        function.arena_end = function.sizes.index((before + len(slots)) * STRIDE + LINE)
+        known.add(function.arena_end)
+        return arena._memory(function, function.arena_end), offsets
 
     arena._arena, arena.plan_arena = guarded_arena, guarded_plan
 
 
 def _with_strides(
     function: BufferFunction, part: _Part, owner: Operation, before: int, at_end: bool
-) -> _Arena:
-    """The arena, the offsets of its slots, and the end of the last: see `arena._arena`."""
+) -> list[SSAValue]:
+    """The offsets of the slots of an arena: see `arena._arena`."""
     index, slots = function.sizes.index, part.plan.slots
     negative = {
         slot
@@ -173,10 +175,7 @@ def _with_strides(
         offsets.append(
             function.insert(arith.SubiOp(index(end), rounded)) if at_end else index(start)
         )
-    last = index((before + len(slots)) * STRIDE + LINE)
-    memory = function.insert(rt.ArenaOp(function.context, last))
-    memory.name_hint = "arena"
-    return memory, offsets, last
+    return offsets
 
 
 def _up(size: int) -> int:
