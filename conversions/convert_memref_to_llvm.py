@@ -23,9 +23,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from ..core.ir.typed import memref_type
+from ..core.ir.typed import memref_type, owned
 from ..core.pipelines.budgets import EXACT
-from ..dialects.program import EFFORT
+from ..dialects.program import EFFORT, PARTS, SHARED
 from ..dialects.rt import ops as rt
 from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import (
@@ -94,7 +94,10 @@ def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
         "alignment": int_attr(max(wanted, byte_size(type.element_type, low.index)), 64),
     }
     count = low.integer(math.prod(type.get_shape()))
-    return low.hoist(alloca, llvm.AllocaOp, (count,), PTR, properties)
+    made = low.hoist(alloca, llvm.AllocaOp, (count,), PTR, properties)
+    marks = {name: value for name, value in alloca.attributes.items() if name in (PARTS, SHARED)}
+    owned(made, llvm.AllocaOp).attributes |= marks
+    return made
 
 
 @MEMREF.on(memref.AllocOp)

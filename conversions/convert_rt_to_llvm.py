@@ -30,24 +30,25 @@ from xdsl.utils.exceptions import PassFailedException
 from ..core.errors import explain
 from ..core.ir.context import index_bits_of
 from ..core.ir.refusal import refused
-from ..core.ir.typed import integer_type, memref_type
+from ..core.ir.typed import integer_type, memref_type, owned
 from ..core.pipelines.budgets import EXACT
 from ..core.threads import SOME_THREADS, are_threads
 from ..dialects.loop.ops import KernelOp
-from ..dialects.program import needs_attributes
+from ..dialects.program import PARTS, needs_attributes
 from ..dialects.rt import ops as rt
 from .to_llvm import checks
 from .to_llvm.addresses import element_address, number_of_elements, sizes_of
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.searches import Function, first_decrease, first_outside
-from .to_llvm.tiles import lower_call_tiles, lower_on_threads
+from .to_llvm.tiles import lower_barrier, lower_call_tiles, lower_on_threads
 from .to_llvm.types import PTR
 from .to_llvm.words import WORD, as_word, on_stack, store_word, word_address, word_at
 
 RT = LoweringTable()
 """How to lower each operation of `rt`."""
 RT.on(rt.CallTilesOp)(lower_call_tiles)
+RT.on(rt.BarrierOp)(lower_barrier)
 
 _WORD_BITS = 64
 """The width of the words that contexts hold."""
@@ -81,6 +82,8 @@ def lower_arena(arena: rt.ArenaOp, low: Lowering) -> Parts:
 @RT.on(rt.SliceOp)
 def lower_slice(part: rt.SliceOp, low: Lowering) -> Parts:
     address = element_address(low, part.source, [part.index])
+    if PARTS in part.attributes:
+        owned(address, llvm.GEPOp).attributes[PARTS] = part.attributes[PARTS]
     sizes, kind = sizes_of(low, part.source)[1:], memref_type(part.result)
     symbolic = zip(sizes, kind.get_shape(), strict=True)
     return (address, *(size for size, known in symbolic if known == DYNAMIC_INDEX))

@@ -65,6 +65,14 @@ UNROLL = "rt.unroll"
 KERNEL = "rt.kernel"
 """The attribute of a function that threads of a device call: the types of its arguments after the
 number of the thread."""
+BLOCK = "rt.block"
+"""The attribute of such a function that a block of threads calls together, with the number of the
+block: how many threads a block has."""
+SHARED = "rt.shared"
+"""The attribute of memory on the stack of such a function that its threads have in common."""
+PARTS = "rt.parts"
+"""The attribute of memory on its stack of which each thread has a part, by its number, and of the
+address of the part: how many parts there are. A device keeps one for each thread."""
 EXTREMES = "extremes"
 """`w.extremes` is the smallest and the largest element of the array `w` of the weight store."""
 

@@ -86,6 +86,7 @@ _KINDS = {
     LoopKind.TILES: "tiles, on several threads",
     LoopKind.ALTERNATING_TILES: "tiles, on several threads, in alternating order",
     LoopKind.THREADS: "threads of a device",
+    LoopKind.BLOCKS: "blocks of threads of a device",
     LoopKind.SERIAL: "in order",
     LoopKind.UNROLL: "unrolled",
 }

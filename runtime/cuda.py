@@ -63,12 +63,11 @@ class CudaDevice(ProgramDevice):
         return functions
 
     def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
-        call, block = self._driver.call, self.code.device.block
-        blocks, most = -(-passed[0] // block), self._driver.most_blocks
+        call, most = self._driver.call, self._driver.most_blocks
+        blocks, threads = self._grid(kernel, passed[0])
         if blocks > most:
-            expected = f"at most {most * block} threads"
-            fact = "too large a grid"
-            raise DeviceError(explain(kernel.name, fact, expected=expected, got=passed[0]))
+            fact, expected = "too large a grid", f"at most {most} blocks"
+            raise DeviceError(explain(kernel.name, fact, expected=expected, got=blocks))
         with _current(self._driver), ExitStack() as stack:
             copies = list[tuple[Buffers, int]]()
             for one in buffers:
@@ -82,7 +81,7 @@ class CudaDevice(ProgramDevice):
             # A scalar is in the first bytes of its word.
             base = ctypes.addressof(words)
             pointers = (c_void_p * len(passed))(*(base + 8 * n for n in range(len(passed))))
-            shape = (blocks, 1, 1, block, 1, 1)
+            shape = (blocks, 1, 1, threads, 1, 1)
             function = self._functions[kernel.name]
             call("cuLaunchKernel", function, *shape, 0, None, pointers, None, what=kernel.name)
             call("cuCtxSynchronize", what=kernel.name)

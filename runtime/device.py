@@ -63,7 +63,7 @@ class ProgramDevice(ABC):
         """The launches of the latest call, counted where the device is emulated."""
 
     def launch(self, number: int, words: Any, count: int) -> None:
-        """Execute a kernel in `count` threads, with the arguments that an array of words has.
+        """Execute a kernel in `count` threads, or blocks, with the arguments in an array of words.
 
         Raises:
             StepwellError: if it fails.
@@ -80,13 +80,20 @@ class ProgramDevice(ABC):
             passed += [first, *sizes]
         self._run(kernel, passed, list(_apart(buffers)))
 
+    def _grid(self, kernel: DeviceKernel, count: int) -> tuple[int, int]:
+        """How many blocks a launch of so many threads, or blocks, has, and the threads of each."""
+        if kernel.block is not None:
+            return count, kernel.block
+        threads = self.code.device.block
+        return -(-count // threads), threads
+
     @abstractmethod
     def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
         """Execute a kernel.
 
         Args:
             kernel: the kernel.
-            passed: the words of its arguments, the number of threads first, which is positive.
+            passed: the words of its arguments; first the number of threads or blocks, from 1 on.
             buffers: those whose addresses are among them, none of which overlap.
         """
 
@@ -99,7 +106,7 @@ class EmulatedDevice(ProgramDevice):
         self._kernels = read_ptx(code.text) if code.kernels else {}
 
     def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
-        found, block = self._kernels[kernel.name], self.code.device.block
+        found, (blocks, threads) = self._kernels[kernel.name], self._grid(kernel, passed[0])
         memory = GlobalMemory()
         for one in buffers:
             raw = (ctypes.c_char * one.size).from_address(one.address) if one.size else b""
@@ -112,7 +119,7 @@ class EmulatedDevice(ProgramDevice):
             # A scalar is in the first bytes of its word.
             at = slice(parameter.offset, parameter.offset + parameter.size)
             parameters[at] = list((value % (1 << 64)).to_bytes(8, "little"))[: parameter.size]
-        grid = Shape((-(-passed[0] // block), 1, 1), (block, 1, 1))
+        grid = Shape((blocks, 1, 1), (threads, 1, 1))
         shared = found.bytes_in("shared")
         self.launches.append(launched(found, grid, memory, parameters, shared, sys.maxsize))
 

@@ -32,20 +32,23 @@ class Steps:
             ScheduleError: if the loop is not a parallel one over the rows that `entries` reads.
         """
 
-    def bind(self, *loops: str) -> Self:
-        """Make each iteration of perfectly nested loops a thread of a device.
+    def bind(self, *loops: str, level: str = "threads") -> Self:
+        """Make each iteration of perfectly nested loops a thread of a device, or a block of threads.
 
             for i: for j: body  ->  for i threads: for j threads: body
+            for i: for j: body  ->  for i blocks: for j threads: body     (i at level "blocks", then j)
 
         Neighbours of the innermost loop are neighbours in a warp: along it, accesses should go to the
         next element.
 
         Args:
             loops: the loops, outermost first.
+            level: what an iteration becomes: `threads` or `blocks`.
 
         Raises:
             ScheduleError: if the loops are not perfectly nested, if their iterations are not
-                independent, or if the first one is in another loop.
+                independent, if the first one is in another loop than one of blocks, or if there is no
+                such level.
         """
 
     def cascade(self, loop: str, factor: int) -> Self:

@@ -1,20 +1,20 @@
 """The code of a program for a device: its kernels as PTX.
 
 A kernel calls the function of a thread, which is inlined, in each thread whose number is below that
-of the launch.
+of the launch; the function of a block is called by all threads of the block of its number.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 from xdsl.dialects import llvm as llvm_dialect
-from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, ModuleOp, UnknownLoc
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
 from ...core.errors import CompileError, UnsupportedError, explain
@@ -24,7 +24,8 @@ from ...core.ir.provenance import origin
 from ...core.ir.symbols import symbol_of
 from ...core.ir.walks import operations_in
 from ...core.target import Device, Target
-from ...dialects.program import KERNEL, kernel_arguments
+from ...dialects.program import BLOCK, KERNEL, kernel_arguments
+from ...dialects.rt.abi import BARRIER, THREAD, THREADS
 from .debug import DebugInfo
 from .machine import initialize
 from .translate import translate
@@ -53,7 +54,9 @@ class DeviceKernel:
 
     name: str
     arguments: tuple[Attribute, ...]
-    written: tuple[bool, ...]
+    block: int | None = None
+    """How many threads a block has, if a launch is of blocks and not of threads."""
+    written: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,8 +82,7 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
         fact, expected = "the target has no device", "one such as cuda:sm_90,emulated"
         raise CompileError(explain("ptx", fact, expected=expected, got=target.name))
     functions = [op for op in module.ops if KERNEL in op.attributes]
-    kernels = {f"{_name(op)}_kernel": op for op in functions}
-    arguments = list(map(kernel_arguments, functions))
+    kernels = [_kernel(op) for op in functions]
     needed = ModuleOp([op.clone() for op in _with_callees(module, functions)])
     described: list[DebugInfo] = []
 
@@ -93,9 +95,10 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
 
     translated = translate(needed, target, source, Described)
     translated.triple = device.triple
-    for name, op in kernels.items():
+    _define_block(translated)
+    for op, kernel in zip(functions, kernels, strict=True):
         thread, debug = cast(llvm_dialect.FuncOp, op), described[0] if described else None
-        _add_kernel(translated, thread, name, debug)
+        _add_kernel(translated, thread, kernel, debug)
     text = str(translated)
     for name in _INTRINSIC.findall(text):
         if not _KNOWN.match(f"{name}."):
@@ -105,17 +108,26 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
             raise UnsupportedError(explain(device.name, fact, origin=where))
     assembly, read_only = _assembly(text, device)
     made = (
-        DeviceKernel(name, kinds, _written(kinds, read_only[name]))
-        for name, kinds in zip(kernels, arguments, strict=True)
+        replace(kernel, written=_written(kernel.arguments, read_only[kernel.name]))
+        for kernel in kernels
     )
     return DeviceCode(device, tuple(made), assembly)
 
 
 def host_module(module: ModuleOp) -> ModuleOp:
-    """A module without the functions that a device runs."""
-    return ModuleOp(
-        [op.clone() for op in module.ops if KERNEL not in op.attributes], dict(module.attributes)
-    )
+    """A module without the functions that only a device runs."""
+    kernels = [op for op in module.ops if KERNEL in op.attributes]
+    device = set(_with_callees(module, kernels))
+    own = [op for op in module.ops if op not in device]
+    called = set(_with_callees(module, [op for op in own if isinstance(op, llvm_dialect.FuncOp)]))
+    kept = [op.clone() for op in module.ops if op not in device or op in called]
+    return ModuleOp(kept, dict(module.attributes))
+
+
+def _kernel(op: Operation) -> DeviceKernel:
+    block = op.attributes.get(BLOCK)
+    threads = block.value.data if isinstance(block, IntegerAttr) else None
+    return DeviceKernel(f"{_name(op)}_kernel", kernel_arguments(op), threads)
 
 
 def _name(op: Operation) -> str:
@@ -140,14 +152,17 @@ def _with_callees(module: ModuleOp, functions: list[Operation]) -> Iterator[Oper
 
 
 def _add_kernel(
-    module: ir.Module, op: llvm_dialect.FuncOp, name: str, debug: DebugInfo | None
+    module: ir.Module, op: llvm_dialect.FuncOp, what: DeviceKernel, debug: DebugInfo | None
 ) -> None:
-    """Add a kernel that calls the function of a thread, if there is a thread of its number."""
+    """Add a kernel that calls the function of a thread, if there is a thread of its number.
+
+    A function of a block is called by each of its threads.
+    """
     thread: Any = module.get_global(op.sym_name.data)
     thread.linkage = "internal"
     thread.attributes.add("alwaysinline")
     kinds = [argument.type for argument in thread.args]
-    kernel = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    kernel = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), what.name)
     kernel.calling_convention = "ptx_kernel"
     entry, run, end = (kernel.append_basic_block() for _ in range(3))
     builder = ir.IRBuilder(entry)
@@ -157,8 +172,21 @@ def _add_kernel(
         builder.zext(builder.call(_register(module, register), ()), _WORD)
         for register in ("ctaid", "ntid", "tid")
     )
-    number = builder.add(builder.mul(block, threads), own)
-    builder.cbranch(builder.icmp_signed("<", number, kernel.args[0]), run, end)
+    if what.block is None:
+        number = builder.add(builder.mul(block, threads), own)
+        builder.cbranch(builder.icmp_signed("<", number, kernel.args[0]), run, end)
+    else:
+        number, size = block, ir.Constant(_WORD, what.block)
+        # So LLVM knows which tiles of a range each thread runs.
+        for known in (
+            builder.icmp_signed("==", threads, size),
+            builder.icmp_signed("<", own, size),
+        ):
+            builder.assume(known)
+        builder.branch(run)
+        set.add(kernel.attributes, f'"nvvm.reqntid"="{what.block}"')
+        for function in (kernel, thread):
+            set.add(function.attributes, "convergent")
     builder.position_at_end(run)
     builder.call(thread, [number, *kernel.args[1:]])
     builder.branch(end)
@@ -184,6 +212,27 @@ def _register(module: ir.Module, register: str) -> ir.Function:
     if name in module.globals:
         return module.get_global(name)
     return ir.Function(module, ir.FunctionType(_NARROW, ()), name)
+
+
+def _define_block(module: ir.Module) -> None:
+    """Define the functions by which code of a block knows its threads and waits for them."""
+    for name, register in ((THREAD, "tid"), (THREADS, "ntid")):
+        if (function := module.globals.get(name)) is not None:
+            builder = _defined(function)
+            builder.ret(builder.zext(builder.call(_register(module, register), ()), _WORD))
+    if (function := module.globals.get(BARRIER)) is not None:
+        builder = _defined(function)
+        wait = ir.Function(module, ir.FunctionType(ir.VoidType(), ()), "llvm.nvvm.barrier0")
+        builder.call(wait, ())
+        builder.ret_void()
+        set.add(function.attributes, "convergent")
+
+
+def _defined(function: Any) -> ir.IRBuilder:
+    """A builder of the body of a function that is inlined."""
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    return ir.IRBuilder(function.append_basic_block())
 
 
 @exclusive

@@ -36,6 +36,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...core.bounded_cache import bounded_cache
+from ...dialects.program import PARTS, SHARED
 from ...dialects.upstream import ops as upstream
 from .checked import alignment_of, atomic_access, check, check_branch, check_types
 
@@ -282,6 +283,8 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
     indices = [
         values[next(ssa)] if index == llvm.GEP_USE_SSA_VAL else _number(index) for index in numbers
     ]
+    if PARTS in op.attributes:
+        return values[op.operands[0]]
     result = builder.gep(
         values[op.operands[0]],
         indices,
@@ -292,12 +295,27 @@ def _emit_gep(op: llvm.GEPOp, builder: ir.IRBuilder, values: Values, blocks: Blo
     return result
 
 
+def _shared(op: llvm.AllocaOp, builder: ir.IRBuilder, count: int) -> Any:
+    """The memory that the threads of a block of a device have in common."""
+    kind = ir.ArrayType(type_of(op.elem_type), count)
+    name = builder.module.get_unique_name("shared")
+    made: Any = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
+    made.linkage, made.initializer = "internal", ir.Constant(kind, ir.Undefined)
+    made.align = alignment_of(op, op.alignment) if op.alignment is not None else 16
+    return builder.addrspacecast(made, _OPAQUE)
+
+
 @_emits("llvm.alloca")
 def _emit_alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values, blocks: Blocks) -> Any:
     count = values[op.size]
     if isinstance(count, ir.Constant):
         fits = 0 <= count.constant <= _MOST_ON_STACK
         check(op, "size", fits, f"at most {_MOST_ON_STACK} elements", count.constant)
+    if SHARED in op.attributes and isinstance(count, ir.Constant):
+        return _shared(op, builder, count.constant)
+    if isinstance(parts := op.attributes.get(PARTS), IntegerAttr):
+        # A thread of a device has its own stack, with its part.
+        count = ir.Constant(count.type, count.constant // parts.value.data)
     result: Any = builder.alloca(type_of(op.elem_type), size=count)
     if op.alignment is not None:
         result.align = alignment_of(op, op.alignment)

@@ -212,6 +212,13 @@ class RtFunctions(InterpreterFunctions):
             interpreter.call_op(op.callee, (tile, *arguments))
         return ()
 
+    @impl(rt.BarrierOp)
+    def run_barrier(
+        self, interpreter: Interpreter, op: rt.BarrierOp, args: PythonValues
+    ) -> PythonValues:
+        """Do nothing: ranges of threads run one after the other."""
+        return ()
+
     @impl(rt.ClockOp)
     def run_clock(
         self, interpreter: Interpreter, op: rt.ClockOp, args: PythonValues

@@ -14,6 +14,7 @@ from ...core.building.arithmetic import INDEX
 from ...core.ir.typed import float_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Combine, LoopKind
+from ...dialects.loop.proofs.levels import thread_nest
 from ...dialects.upstream import ops as upstream
 from .blocks import join, neutral
 from .indices import fixed
@@ -52,9 +53,10 @@ def _for(op: loop.ForOp, state: State) -> None:
             fact = f'loop "{op.loop_name.data}" cannot be unrolled'
             refuse(op, fact, "a constant bound", "none")
         at_once = known
-    few = known is not None and known <= at_once and kind != LoopKind.THREADS
+    few = known is not None and known <= at_once and not kind.is_on_device
     if op.is_plain and not few:
-        if kind.is_distributed and not state.emitter.frame:
+        threads = kind == LoopKind.THREADS and not thread_nest(op)
+        if kind.is_distributed and (threads or not state.emitter.frame):
             convert_tiles(op, state)
             return
         if state.indices.ranges.of(upper)[1] == 1:

@@ -9,22 +9,27 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
     MemRefType,
-    NoneAttr,
+    UnitAttr,
     VectorType,
     i32,
     i64,
 )
 from xdsl.ir import Attribute
+from xdsl.ir.affine import AffineMap
 
 from ...core.algebra.affine import DivisorError
 from ...core.algebra.expressions import ZERO, Affine
 from ...core.dtypes import byte_size
-from ...core.ir.typed import memref_type
+from ...core.ir.typed import memref_type, owned
 from ...dialects.loop import ops as loop
+from ...dialects.loop.attrs import Space
+from ...dialects.loop.proofs.levels import is_in_block, space_of, thread_nest
 from ...dialects.loop.vectors import BRANCH
+from ...dialects.program import PARTS, SHARED
 from ...dialects.upstream import ops as upstream
 from .accesses import BlockAccess
 from .blocks import VectorBlock
+from .levels import MOST_THREADS, parts_of
 from .state import State, StateTable, refuse
 from .transfers import BlockStore, LoadBlock, store_block
 
@@ -51,11 +56,10 @@ def _dimension(op: memref.DimOp, state: State) -> None:
 @MEMORY.on(loop.LocalOp)
 def _local(op: loop.LocalOp, state: State) -> None:
     """A buffer on the stack of the function or tile, or on the heap for one iteration."""
-    kind = memref_type(op.result)
-    if not isinstance(kind.memory_space, NoneAttr):
-        fact, expected = "the target has no such memory space", "none, for the stack or the heap"
-        refuse(op, fact, expected, kind.memory_space)
-    emit = state.emitter
+    kind, emit = memref_type(op.result), state.emitter
+    if (space := space_of(op)) is not None:
+        _local_of_block(op, state, space)
+        return
     if kind.has_static_shape() and _bytes_of(kind) <= STACK_BYTES:
         properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
         value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
@@ -68,6 +72,28 @@ def _local(op: loop.LocalOp, state: State) -> None:
         value = emit.emit(memref.AllocOp, operands, [kind], properties).results[0]
         state.buffers.know_sizes(value, sizes)
         state.allocated.append(op.result)
+    state.buffers.written.add(value)
+    state.values[op.result] = value
+
+
+def _local_of_block(op: loop.LocalOp, state: State, space: Space) -> None:
+    """A buffer of the threads of a block, at its top; where each has a part, by thread."""
+    kind, emit = memref_type(op.result), state.emitter
+    if thread_nest(op) or not is_in_block(op):
+        refuse(op, "the buffer is in no block", "a loop of blocks around it", kind.memory_space)
+    mark: dict[str, Attribute] = {SHARED: UnitAttr()}
+    shape = list(kind.get_shape())
+    if space is Space.THREADS:
+        dims = max((len(thread_nest(use.operation)) for use in op.result.uses), default=1)
+        count, rest = parts_of(op, dims)
+        if count > MOST_THREADS:
+            refuse(op, "a block has too few threads", f"at most {MOST_THREADS} parts", count)
+        mark = {PARTS: IntegerAttr(count, i64)}
+        shape = [count, *rest]
+    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
+    flat = MemRefType(kind.element_type, shape)
+    value = emit.emit_head(memref.AllocaOp, [], flat, properties, emit.frame)
+    owned(value, memref.AllocaOp).attributes |= mark
     state.buffers.written.add(value)
     state.values[op.result] = value
 
@@ -106,8 +132,12 @@ def _access(
     if op.buffer in state.writes[state.kernel]:
         state.buffers.written.add(buffer)
     dims = [state.form(value) for value in op.indices]
+    map = op.map.data
+    if (known := len(map.results) - memref_type(buffer).get_num_dims()) > 0:
+        # It is the part of a thread, whose loops were the first indices.
+        map = AffineMap(map.num_dims, map.num_symbols, map.results[known:])
     try:
-        return BlockAccess(state.buffers, buffer, op.map.data, dims, layout, {**(limits or {})})
+        return BlockAccess(state.buffers, buffer, map, dims, layout, {**(limits or {})})
     except DivisorError as error:
         refuse(op, str(error))
 

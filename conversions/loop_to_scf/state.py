@@ -22,6 +22,7 @@ from ...core.building.tables import Handler, HandlerTable
 from ...core.ir.refusal import refused
 from ...dialects.loop import ops as loop
 from ...dialects.loop.vectors import VECTORS, VectorLayout, VectorsAttr
+from ...dialects.rt import ops as rt
 from .accesses import BufferLayouts
 from .blocks import GivenBlock, VectorBlock
 from .indices import Indices
@@ -79,6 +80,8 @@ class State:
         """The buffers that each operation with a body writes to."""
         self.allocated: list[SSAValue] = []
         """The local buffers on the heap that end with the body that is being converted."""
+        self.barriers = set[Operation]()
+        """The operations before which the threads of a block wait for each other."""
         self._handlers = handlers
         self._otherwise = otherwise
         self._note_writes(kernel)
@@ -178,6 +181,8 @@ class State:
         outside, self.allocated = self.allocated, []
         for op in ops:
             self.emitter.location = op.location
+            if op in self.barriers:
+                self.emitter.emit(rt.BarrierOp, [])
             if op in self.writes:
                 for buffer in self.writes[op]:
                     self.load_pending(buffer)

@@ -5,23 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import affine, arith, memref
-from xdsl.dialects.builtin import IndexType, UnitAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...core.algebra.expressions import ZERO, Affine
 from ...core.building.arithmetic import INDEX
 from ...core.building.creation import copied
+from ...core.ir.typed import memref_type, resized
+from ...core.ir.walks import operations_in
 from ...dialects.loop import ops as loop
-from ...dialects.loop.attrs import LoopKind
+from ...dialects.loop.attrs import LoopKind, Space
+from ...dialects.loop.proofs.levels import space_of, thread_nest
+from ...dialects.program import PARTS
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import fixed
-from .state import State
+from .levels import barriers, parts_of, threads_of
+from .state import State, refuse
 
 
 def convert_tiles(op: loop.ForOp, state: State) -> None:
     """Perfectly nested tile loops become one range of tiles."""
-    nest = _tile_nest(op)
+    nest, kind = _tile_nest(op), op.kind.data
+    properties: dict[str, Attribute] = {"device": UnitAttr()} if kind.is_on_device else {}
+    if kind is LoopKind.ALTERNATING_TILES:
+        properties["alternating"] = UnitAttr()
+    if kind is LoopKind.BLOCKS:
+        properties["block"] = IntegerAttr(threads_of(op), i64)
+        state.barriers |= barriers(nest[-1])
     bounds = [state.bound(inner) for inner in nest]
     extents = [_number_of_tiles(state, b) for b in bounds]
     total = fixed(1)
@@ -39,18 +50,44 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
         for inner, variable, bound in zip(nest, variables, bounds, strict=True):
             indices.assume_below(variable, bound)
             state.values[inner.variable] = variable
+        threads = kind is LoopKind.THREADS
+        parts = _take_parts(op, state, len(nest), block.args[0]) if threads else {}
         for inner in nest[:-1]:
             state.convert([o for o in inner.body.block.ops if not isinstance(o, loop.ForOp)])
         state.convert(nest[-1].body.block.ops)
+        state.values |= parts
         emit.location = op.location
         emit.emit(rt.YieldOp, [])
         emit.close()
     state.hoisted = outside
     captures = _captures(state, block)
-    marks = {LoopKind.ALTERNATING_TILES: "alternating", LoopKind.THREADS: "device"}
-    mark = marks.get(op.kind.data)
-    properties = {} if mark is None else {mark: UnitAttr()}
     emit.emit(rt.ParallelTilesOp, [count, *captures], (), properties, regions=[Region(block)])
+
+
+def _take_parts(
+    op: loop.ForOp, state: State, dims: int, thread: SSAValue
+) -> dict[SSAValue, SSAValue]:
+    """Take the part that a thread has of each buffer in space `threads`, in place of the buffer.
+
+    Returns:
+        The whole buffers.
+    """
+    whole: dict[SSAValue, SSAValue] = {}
+    for access in operations_in(op):
+        if not isinstance(access, loop.LoadOp | loop.StoreOp) or access.buffer in whole:
+            continue
+        owner = access.buffer.owner
+        if isinstance(owner, loop.LocalOp) and space_of(owner) is Space.THREADS:
+            if len(thread_nest(access)) != dims:
+                refuse(op, "threads with parts of a buffer are not perfectly nested")
+            every = whole[access.buffer] = state.scalar(access.buffer)
+            kind = memref_type(every)
+            own = resized(kind, kind.get_shape()[1:])
+            part = state.emitter.emit(rt.SliceOp, [every, thread], [own])
+            part.attributes[PARTS] = IntegerAttr(parts_of(owner, dims)[0], i64)
+            state.values[access.buffer] = part.results[0]
+            state.buffers.written.add(part.results[0])
+    return whole
 
 
 def _tile_nest(op: loop.ForOp) -> list[loop.ForOp]:

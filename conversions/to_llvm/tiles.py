@@ -12,9 +12,10 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     i64,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ...core.ir.symbols import symbol_of
+from ...core.ir.typed import function_around
 from ...dialects.program import KERNEL
 from ...dialects.rt import ops as rt
 from .calls import plain_call
@@ -28,7 +29,8 @@ _INDEX = IndexType()
 # tiles(n, f) == for t in 0..n: f(t)
 def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
     """Call tile after tile, or launch them on a device."""
-    if call.device is not None:
+    together = _is_in_kernel(call)
+    if call.device is not None and not together:
         lower_launch(call, low)
         return
     block, region = call.parent, call.parent_region()
@@ -42,16 +44,19 @@ def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
     head, body = Block(arg_types=[_INDEX]), Block()
     region.insert_block_before(head, rest)
     region.insert_block_before(body, rest)
+    # In a block of a device each thread runs every so manieth tile, from its own number on.
+    first, by = (_of_block(low, name) if together else None for name in (rt.THREAD, rt.THREADS))
     zero = arith.ConstantOp(IntegerAttr(0, _INDEX))
-    low.perform(zero)
-    low.perform(cf.BranchOp(head, zero))
+    if first is None:
+        low.perform(zero)
+    low.perform(cf.BranchOp(head, zero if first is None else first))
     tile = head.args[0]
     more = arith.CmpiOp(tile, call.count, "slt")
     ends = [more, cf.ConditionalBranchOp(more, body, (), rest, ())]
     one = arith.ConstantOp(IntegerAttr(1, _INDEX))
-    step = arith.AddiOp(tile, one)
+    step = arith.AddiOp(tile, one if by is None else by)
     run = func.CallOp(call.callee, [tile, *call.arguments], [])
-    again = [run, one, step, cf.BranchOp(head, step)]
+    again = [run, *([one] if by is None else []), step, cf.BranchOp(head, step)]
     if turned is not None:
         mirrored = arith.SubiOp(call.count, step)
         chosen = arith.SelectOp(turned, mirrored, tile)
@@ -61,6 +66,27 @@ def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
         made.location = call.location
     head.add_ops(ends)
     body.add_ops(again)
+
+
+def _is_in_kernel(op: Operation) -> bool:
+    function = function_around(op)
+    return function is not None and KERNEL in function.attributes
+
+
+def _of_block(low: Lowering, name: str) -> SSAValue:
+    """What a function of the run time says about the threads of a block."""
+    low.declare(name, llvm.LLVMFunctionType([], i64))
+    number = low.perform(plain_call(SymbolRefAttr(name), [], i64)).results[0]
+    return _cast(low, [number], _INDEX)
+
+
+# barrier == barrier()
+def lower_barrier(barrier: rt.BarrierOp, low: Lowering) -> None:
+    """Wait for the other threads of the block, if there is one."""
+    if not _is_in_kernel(barrier):
+        return
+    low.declare(rt.BARRIER, llvm.LLVMFunctionType([]))
+    low.perform(plain_call(SymbolRefAttr(rt.BARRIER), [], None))
 
 
 def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:
@@ -96,7 +122,7 @@ def lower_launch(call: rt.CallTilesOp, low: Lowering) -> None:
 def lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
     """Have threads of the run time call the tiles."""
     if call.device is not None:
-        lower_launch(call, low)
+        lower_call_tiles(call, low)
         return
     callee = call.callee.root_reference.data
     parts = [part for argument in call.arguments for part in low.parts(argument)]

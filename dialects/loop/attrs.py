@@ -16,6 +16,8 @@ class LoopKind(Choice):
     `alternating_tiles`: the same, and each execution of the loop runs them in the opposite order of
     the one before, so that it begins with what caches still hold.
     `threads`: independent, and each is a thread of a device; of a perfect nest, each combination.
+    `blocks`: independent, and each is a block of threads of a device. The nests of kind `threads`
+    in it run one after the other, each on the threads of the block; see `proofs/levels.py`.
     `serial`: they keep their order. `unroll`: independent, and emitted one after another.
     `reduction`: they accumulate by combiners, and are independent otherwise.
     """
@@ -24,6 +26,7 @@ class LoopKind(Choice):
     TILES = "tiles"
     ALTERNATING_TILES = "alternating_tiles"
     THREADS = "threads"
+    BLOCKS = "blocks"
     SERIAL = "serial"
     UNROLL = "unroll"
     REDUCTION = "reduction"
@@ -31,7 +34,12 @@ class LoopKind(Choice):
     @property
     def is_distributed(self) -> bool:
         """Whether the iterations are distributed over threads: none is in one of another loop."""
-        return self in (LoopKind.TILES, LoopKind.ALTERNATING_TILES, LoopKind.THREADS)
+        return self in (LoopKind.TILES, LoopKind.ALTERNATING_TILES) or self.is_on_device
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the iterations are threads of a device, or blocks of them."""
+        return self in (LoopKind.THREADS, LoopKind.BLOCKS)
 
     @property
     def keeps_order(self) -> bool:
@@ -67,12 +75,15 @@ class Combine(Choice):
 
 
 class Space(Choice):
-    """The memory of a `loop.local` that is not private to a thread.
+    """The memory of a `loop.local` that several nests of the threads of a block access.
 
-    `shared`: the memory that a group of threads has in common, such as that of a GPU.
+    `shared`: the memory that the threads of a block have in common. `threads`: each thread of the
+    block has a part of its own, such as registers: the loops of threads around each access are its
+    first indices.
     """
 
     SHARED = "shared"
+    THREADS = "threads"
 
 
 @irdl_attr_definition

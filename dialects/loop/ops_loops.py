@@ -27,6 +27,7 @@ from .loop_base import LoopBase, YieldOp
 from .loop_rewrites import LOOP_REWRITES
 from .ops_values import refuse
 from .proofs.bounds import filled_in
+from .proofs.levels import check_levels
 from .syntax import (
     INDEX,
     parse_bound,
@@ -166,8 +167,8 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
             refuse(self, "rows differ in length", "a loop that is not cut into equal parts", kind)
         if self.results and kind not in (LoopKind.SERIAL, LoopKind.REDUCTION):
             refuse(self, "wrong kind of a loop that carries values", "serial or reduction", kind)
-        if kind is LoopKind.THREADS:
-            self._verify_threads()
+        if kind.is_on_device:
+            check_levels(self)
         if not self.is_reduction:
             if self.combiners is not None or self.unroll is not None or self.cascade is not None:
                 refuse(self, "has combiners or accumulators", "a reduction", kind)
@@ -188,12 +189,6 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
             refuse(self, "wrong cascade", "at least 1", self.chunk)
         if not self.is_joinable:
             refuse(self, "chunks of a custom reduction cannot be combined")
-
-    def _verify_threads(self) -> None:
-        around = self.parent_op()
-        if isinstance(around, ForOp) and around.kind.data is not LoopKind.THREADS:
-            expected, got = "a loop of threads around it", around.kind.data
-            refuse(self, "threads inside of another loop", expected, got)
 
     # Text.
 

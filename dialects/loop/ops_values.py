@@ -141,8 +141,8 @@ class LocalOp(IRDLOperation):
     It lives for one iteration of the enclosing loop, and starts uninitialised. There is an index
     for each `?` of its type, the size of that dimension; a negative one means 0. Without a memory
     space it is private to a thread: in registers, cache, or stack, and on the heap if it is large
-    or of a symbolic size. Which other spaces exist depends on the target; a conversion refuses a
-    space that it cannot allocate in.
+    or of a symbolic size. Spaces `shared` and `threads` are those of a block of threads of a
+    device (see `Space` and `levels.py`).
 
     In a kernel:
 
@@ -182,3 +182,5 @@ class LocalOp(IRDLOperation):
             refuse(self, f"wrong number of sizes of {kind}", symbolic, len(self.sizes))
         if not isinstance(kind.memory_space, NoneAttr | SpaceAttr):
             refuse(self, "unknown memory space", "none, or #loop<space shared>", kind.memory_space)
+        if isinstance(kind.memory_space, SpaceAttr) and symbolic:
+            refuse(self, "size of a buffer of a block is not known", "a static shape", kind)

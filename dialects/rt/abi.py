@@ -14,7 +14,14 @@ PARALLEL_TILES = "stepwell_parallel_tiles"
 LAUNCH = "stepwell_launch"
 """The function of the run time that compiled code calls to run a kernel on a device:
 `(number, arguments, count)`, the number of the kernel in the program, an array with the words of
-its arguments, and the number of threads."""
+its arguments, and the number of threads, or of blocks."""
+
+THREAD, THREADS = "stepwell_thread", "stepwell_threads"
+"""The functions by which code of a block of a device learns which of its threads executes it, and
+how many do. Elsewhere one thread does."""
+
+BARRIER = "stepwell_barrier"
+"""The function in which the threads of a block wait for each other."""
 
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""

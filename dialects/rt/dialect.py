@@ -30,7 +30,7 @@ from .ops_call import CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
-from .ops_tiles import ParallelTilesOp, YieldOp
+from .ops_tiles import BarrierOp, ParallelTilesOp, YieldOp
 
 Rt = Dialect(
     "rt",
@@ -50,6 +50,7 @@ Rt = Dialect(
         ClockOp,
         RecordOp,
         YieldOp,
+        BarrierOp,
     ],
     [ContextType],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .abi import (
     ARENA_TOO_SMALL,
+    BARRIER,
     DETAIL_WORDS,
     ITERATION_WORDS,
     LAUNCH,
@@ -18,6 +19,8 @@ from .abi import (
     SYSTEM_ALLOCATE,
     SYSTEM_CLOCK,
     SYSTEM_FREE,
+    THREAD,
+    THREADS,
     WORDS,
     TileOrder,
     Word,
@@ -29,12 +32,13 @@ from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
-from .ops_tiles import CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
+from .ops_tiles import BarrierOp, CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
 from .statuses import CallFailure
 
 __all__ = [
     "ARENA_TOO_SMALL",
     "ARENA_TYPE",
+    "BARRIER",
     "DETAIL_WORDS",
     "ITERATION_WORDS",
     "LAUNCH",
@@ -44,8 +48,11 @@ __all__ = [
     "SYSTEM_ALLOCATE",
     "SYSTEM_CLOCK",
     "SYSTEM_FREE",
+    "THREAD",
+    "THREADS",
     "WORDS",
     "ArenaOp",
+    "BarrierOp",
     "CallFailure",
     "CallOp",
     "CallPackedOp",

@@ -141,10 +141,11 @@ class CallTilesOp(IRDLOperation):
     arguments = var_operand_def()
     alternating = opt_prop_def(UnitAttr)
     device = opt_prop_def(UnitAttr)
+    block = opt_prop_def(IntegerAttr.constr(i64))
     callee = prop_def(FlatSymbolRefAttrConstr)
 
     assembly_format = (
-        "$count (`alternating` $alternating^)? (`device` $device^)? `,` "
+        "$count (`alternating` $alternating^)? (`device` $device^)? (`block` $block^)? `,` "
         "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
     )
 
@@ -159,6 +160,7 @@ class CallTilesOp(IRDLOperation):
         arguments: Sequence[SSAValue | Operation],
         alternating: UnitAttr | None = None,
         device: UnitAttr | None = None,
+        block: IntegerAttr | None = None,
     ):
         super().__init__(
             operands=[count, arguments],
@@ -166,6 +168,7 @@ class CallTilesOp(IRDLOperation):
                 "callee": SymbolRefAttr(callee),
                 "alternating": alternating,
                 "device": device,
+                "block": block,
             },
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import IndexType, UnitAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -64,6 +64,51 @@ class YieldOp(IRDLOperation):
         super().__init__()
 
 
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """Makes the threads of a block of a device wait until all of them are here.
+
+    rt.barrier
+
+    What they have written is seen by all of them afterwards. Outside of blocks, where ranges run
+    one after the other, it does nothing.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %y: memref<4xi64>) -> i32
+        attributes {graph.signature = () -> tensor<4xi64>} {
+      %n = arith.constant 4 : index
+      %s = memref.alloca() : memref<4xi64>
+      rt.parallel_tiles %n captures(%s : memref<4xi64>) {
+      ^bb0(%tile: index, %all: memref<4xi64>):
+        %v = arith.index_cast %tile : index to i64
+        memref.store %v, %all[%tile] : memref<4xi64>
+        rt.yield
+      }
+      rt.barrier
+      rt.parallel_tiles %n captures(%s, %y : memref<4xi64>, memref<4xi64>) {
+      ^bb0(%tile: index, %all: memref<4xi64>, %to: memref<4xi64>):
+        %last = arith.constant 3 : index
+        %other = arith.subi %last, %tile : index
+        %v = memref.load %all[%other] : memref<4xi64>
+        memref.store %v, %to[%tile] : memref<4xi64>
+        rt.yield
+      }
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
+    """
+
+    name = "rt.barrier"
+
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__()
+
+
 class _TilesCanonicalization(HasCanonicalizationPatternsTrait):
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
@@ -86,7 +131,9 @@ class ParallelTilesOp(IRDLOperation):
     The body uses nothing but the tile and the captures; tiles write disjoint memory. With
     `alternating` each execution runs them in the opposite order of the one before, and each thread
     the same tiles if it can: it begins with those whose data its caches still hold. With `device`
-    each tile is a thread of the device of the target.
+    each tile is a thread of the device of the target; with `block` as well, a block of so many
+    threads. In the body of a block all threads do the same, and those of a range with `device` run
+    its tiles. An `rt.barrier` orders two such ranges.
 
     In a program:
 
@@ -113,10 +160,11 @@ class ParallelTilesOp(IRDLOperation):
     captures = var_operand_def()
     alternating = opt_prop_def(UnitAttr)
     device = opt_prop_def(UnitAttr)
+    block = opt_prop_def(IntegerAttr.constr(i64))
     body = region_def()
 
     assembly_format = (
-        "$count (`alternating` $alternating^)? (`device` $device^)? "
+        "$count (`alternating` $alternating^)? (`device` $device^)? (`block` $block^)? "
         "(`captures` `(` $captures^ `:` type($captures) `)`)? attr-dict-with-keyword $body"
     )
 
@@ -129,6 +177,7 @@ class ParallelTilesOp(IRDLOperation):
         body: Region | None = None,
         alternating: UnitAttr | None = None,
         device: UnitAttr | None = None,
+        block: IntegerAttr | None = None,
     ):
         """`body` is one empty block with the right arguments where it is not given."""
         values = [SSAValue.get(value) for value in captures]
@@ -136,7 +185,7 @@ class ParallelTilesOp(IRDLOperation):
             body = Region(Block(arg_types=[IndexType(), *(value.type for value in values)]))
         super().__init__(
             operands=[count, values],
-            properties={"alternating": alternating, "device": device},
+            properties={"alternating": alternating, "device": device, "block": block},
             regions=[body],
         )
 
@@ -201,4 +250,5 @@ class DropCapture(RewritePattern):
             if not argument.uses:
                 rewriter.erase_block_argument(argument)
         body = op.detach_region(op.body)
-        rewriter.replace(op, ParallelTilesOp(op.count, kept, body, op.alternating, op.device))
+        marks = op.alternating, op.device, op.block
+        rewriter.replace(op, ParallelTilesOp(op.count, kept, body, *marks))

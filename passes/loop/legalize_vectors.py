@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     IntegerType,
+    MemRefType,
     ModuleOp,
     StringAttr,
     UnitAttr,
@@ -20,10 +21,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from ...core.ir.context import decide, known_to, target_of
 from ...core.ir.refusal import refused
-from ...core.ir.typed import bits
+from ...core.ir.typed import bits, memref_type
 from ...core.ir.walks import operations_in
 from ...core.pipelines.actions import allowed
 from ...core.pipelines.budgets import EXACT
@@ -37,9 +39,11 @@ from ...dialects.loop.ops import (
     InstructionOp,
     KernelOp,
     LoadOp,
+    LocalOp,
     StoreOp,
     block_shape,
 )
+from ...dialects.loop.proofs.levels import is_in_block, space_of
 from ...dialects.loop.vectors import (
     BRANCH,
     INTERLEAVE,
@@ -197,10 +201,25 @@ def _interleave(op: Operation, vectors: Vectors, target: Target) -> None:
 
 
 def _take_as_tiles(kernel: KernelOp) -> None:
-    """Make tiles of iterations that are to be threads of a device."""
-    for op in operations_in(kernel):
-        if isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS:
-            op.properties["kind"] = LoopKindAttr(LoopKind.TILES)
+    """Make tiles of iterations that are to be threads of a device, or blocks of them.
+
+    What threads of a block do is what a tile does, in memory of its own.
+    """
+    on_device = [op for op in operations_in(kernel) if isinstance(op, ForOp)]
+    on_device = [op for op in on_device if op.kind.data.is_on_device]
+    kinds = [
+        LoopKind.PARALLEL
+        if op.kind.data is LoopKind.THREADS and is_in_block(op)
+        else LoopKind.TILES
+        for op in on_device
+    ]
+    for op, kind in zip(on_device, kinds, strict=True):
+        op.properties["kind"] = LoopKindAttr(kind)
+    for op in list(operations_in(kernel)):
+        if isinstance(op, LocalOp) and space_of(op) is not None:
+            kind = memref_type(op.result)
+            own = MemRefType(kind.element_type, kind.get_shape())
+            Rewriter.replace_value_with_new_type(op.result, own)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from xdsl.passes import ModulePass
 from ...core.ir.walks import operations_in
 from ...core.pipelines.actions import allowed
 from ...core.pipelines.budgets import EXACT
-from ...dialects.program import KERNEL
+from ...dialects.program import BLOCK, KERNEL
 from ...dialects.rt import ops as rt
 
 
@@ -35,7 +35,9 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
         regions=[op.detach_region(op.body)],
         location=op.location,
     )
-    if op.device is not None:
+    if op.block is not None:
+        outlined.attributes[BLOCK] = op.block
+    if op.device is not None and KERNEL not in function.attributes:
         outlined.attributes[KERNEL] = ArrayAttr([*(value.type for value in op.captures)])
     for block in outlined.body.blocks:
         last = block.last_op
@@ -45,7 +47,7 @@ def _outline(op: rt.ParallelTilesOp, function: func.FuncOp, name: str) -> func.F
             last.detach()
             last.erase()
             block.add_op(end)
-    call = rt.CallTilesOp(op.count, name, list(op.captures), op.alternating, op.device)
+    call = rt.CallTilesOp(op.count, name, list(op.captures), op.alternating, op.device, op.block)
     call.location = op.location
     block, place = op.parent, function.parent
     assert block is not None
@@ -126,6 +128,7 @@ class RtOutlineTilesPass(ModulePass):
                     continue
                 number = 0
                 part = "tiles" if region.device is None else "thread"
+                part = part if region.block is None else "block"
                 while f"{function.sym_name.data}_{part}{number}" in taken:
                     number += 1
                 name = f"{function.sym_name.data}_{part}{number}"

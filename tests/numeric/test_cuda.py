@@ -309,7 +309,7 @@ def test_a_grid_that_is_too_large(driver: StandIn) -> None:
     driver.device(most_blocks=2)
     exe = sw.compile(relu(None), target="cuda:sm_90")
     exe(floats(256))
-    says = "_kernel: too large a grid, expected at most 256 threads, got 257"
+    says = "_kernel: too large a grid, expected at most 2 blocks, got 3"
     with pytest.raises(sw.DeviceError, match=says):
         exe(floats(257))
 

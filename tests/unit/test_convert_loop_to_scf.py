@@ -49,7 +49,7 @@ REFUSED = {
           %x = loop.local : memref<4xf32>
           func.return
         }""",
-    "loop.local: the target has no such memory space, expected none, for the stack or the heap, "
+    "loop.local: the buffer is in no block, expected a loop of blocks around it, "
     "got #loop<space shared>": """
         loop.kernel @k() -> () {
           %x = loop.local : memref<4xf32, #loop<space shared>>

@@ -208,6 +208,7 @@ def test_programs_of_the_page_run() -> None:
         "rt.record": lambda: 2,
         "rt.slice": lambda x: np.maximum(x[1], 0),
         "rt.yield": lambda: np.arange(4) ** 2,
+        "rt.barrier": lambda: np.arange(4)[::-1],
     }
     found = programs()
     assert found.keys() == expected.keys()

@@ -40,7 +40,7 @@ def schedule_for_device(schedule: Schedule) -> list[str]:
 def on_the_host(kernel: KernelOp) -> Operation | None:
     """The first operation of a kernel that the host would execute, scalars aside."""
     for op in kernel.body.block.ops:
-        if not _is_scalar(op) and not (isinstance(op, ForOp) and op.kind.data is LoopKind.THREADS):
+        if not _is_scalar(op) and not (isinstance(op, ForOp) and op.kind.data.is_on_device):
             return op
     return None
 

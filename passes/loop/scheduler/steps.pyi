@@ -16,8 +16,8 @@ class StepMethods:
     def balance(self, loop: str, entries: str, factor: int, weight: int = 1) -> Parts:
         """Cut the loop over the rows of a sparse matrix into parts of about the same cost."""
 
-    def bind(self, *loops: str) -> None:
-        """Make each iteration of perfectly nested loops a thread of a device."""
+    def bind(self, *loops: str, level: str = "threads") -> None:
+        """Make each iteration of perfectly nested loops a thread of a device, or a block of threads."""
 
     def cascade(self, loop: str, factor: int) -> None:
         """Accumulate chunks of `factor` iterations of a reduction on their own, and add up the chunks."""

@@ -387,6 +387,46 @@ loop.kernel @threads() -> (%y: memref<3x4x1xf32>) {
   }
 }
 
+// The threads of a block are ranges in it. They wait where one reads what another one has written,
+// in the next iteration as well; a part of each thread needs no waiting.
+// CHECK-LABEL: func.func private @blocks(
+// CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} device block 64 captures(
+// CHECK:           memref.alloca() {rt.shared, {{.*}}} : memref<40xf32>
+// CHECK:           memref.alloca() {rt.parts = 40 : i64, {{.*}}} : memref<40x2xf32>
+// CHECK:           scf.for
+// CHECK-NEXT:        rt.barrier
+// CHECK-NEXT:        rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK:               rt.slice %{{.*}}, %{{.*}} {rt.parts = 40 : i64} : memref<40x2xf32> to memref<2xf32>
+// CHECK:               memref.store %{{.*}}, %{{.*}} : memref<40xf32>
+// CHECK:               memref.store %{{.*}}, %{{.*}} : memref<2xf32>
+// CHECK:             rt.barrier
+// CHECK-NEXT:        rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK:           }
+// CHECK-NOT:       rt.barrier
+// CHECK:           rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK:               rt.slice
+loop.kernel @blocks(%x: memref<3x5x40xf32>) -> (%y: memref<3x5x40xf32>, %z: memref<3x40xf32>) {
+  loop.for "b" %b to 3 blocks {
+    %s = loop.local : memref<40xf32, #loop<space shared>>
+    %r = loop.local : memref<40x2xf32, #loop<space threads>>
+    loop.for "k" %k to 5 serial {
+      loop.for "t" %t to 40 threads {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %t) : memref<3x5x40xf32>, f32
+        loop.store %v, %s (d0) -> (d0)(%t) : f32, memref<40xf32, #loop<space shared>>
+        loop.store %v, %r (d0) -> (d0, 1)(%t) : f32, memref<40x2xf32, #loop<space threads>>
+      }
+      loop.for "u" %u to 40 threads {
+        %v = loop.load %s (d0) -> (39 - d0)(%u) : memref<40xf32, #loop<space shared>>, f32
+        loop.store %v, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %u) : f32, memref<3x5x40xf32>
+      }
+    }
+    loop.for "w" %w to 40 threads {
+      %v = loop.load %r (d0) -> (d0, 1)(%w) : memref<40x2xf32, #loop<space threads>>, f32
+      loop.store %v, %z (d0, d1) -> (d0, d1)(%b, %w) : f32, memref<3x40xf32>
+    }
+  }
+}
+
 // CHECK-LABEL: func.func private @alternating(
 // CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} alternating captures(
 loop.kernel @alternating(%x: memref<6xf32>) -> (%y: memref<6xf32>) {

@@ -390,6 +390,41 @@ func.func @on_a_device(%n: index, %x: memref<?xf32>) {
 
 // -----
 
+// A thread of a block runs the tiles of its number and every so manieth after it, and waits.
+// CHECK-LABEL: func.func private @block(
+// CHECK:       llvm.getelementptr %{{.*}}[%{{.*}}] {rt.parts = 64 : i64}
+// CHECK:       %[[FIRST:.*]] = llvm.call @stepwell_thread() : () -> i64
+// CHECK-NEXT:  %[[START:.*]] = builtin.unrealized_conversion_cast %[[FIRST]] : i64 to index
+// CHECK-NEXT:  %[[STEP:.*]] = llvm.call @stepwell_threads() : () -> i64
+// CHECK-NEXT:  %[[BY:.*]] = builtin.unrealized_conversion_cast %[[STEP]] : i64 to index
+// CHECK-NEXT:  cf.br ^[[HEAD:.*]](%[[START]] : index)
+// CHECK:       func.call @thread(%[[TILE:.*]], %x) : (index, memref<?xf32>) -> ()
+// CHECK-NEXT:  %[[NEXT:.*]] = arith.addi %[[TILE]], %[[BY]] : index
+// CHECK-NEXT:  cf.br ^[[HEAD]](%[[NEXT]] : index)
+// CHECK:       llvm.call @stepwell_barrier() : () -> ()
+func.func private @thread(%t: index, %x: memref<?xf32>) {
+  func.return
+}
+func.func private @block(%b: index, %n: index, %x: memref<?xf32>, %y: memref<64x2xf32>)
+    -> memref<2xf32> attributes {rt.block = 64 : i64, rt.kernel = [index, memref<?xf32>]} {
+  %part = rt.slice %y, %n {rt.parts = 64 : i64} : memref<64x2xf32> to memref<2xf32>
+  rt.call_tiles %n device, @thread(%x) : memref<?xf32>
+  rt.barrier
+  func.return %part : memref<2xf32>
+}
+
+// -----
+
+// Outside of a block nobody waits.
+// CHECK-LABEL: func.func @no_block(
+// CHECK-NEXT:  func.return
+func.func @no_block() {
+  rt.barrier
+  func.return
+}
+
+// -----
+
 func.func private @no_kernel(%t: index) {
   func.return
 }

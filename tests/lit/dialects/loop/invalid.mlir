@@ -137,6 +137,86 @@ loop.kernel @k(%n: index) -> () {
 // -----
 
 loop.kernel @k(%n: index) -> () {
+  loop.for "i" %i to %n serial {
+    // expected-error @+1 {{loop.for: blocks inside of another loop, expected a loop of blocks around it, got serial}}
+    loop.for "j" %j to %n blocks {
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  loop.for "b" %b to %n blocks {
+    loop.for "t" %t to %n threads {
+      loop.for "i" %i to %n serial {
+        // expected-error @+1 {{loop.for: threads inside of another loop, expected a loop of threads around it, got serial}}
+        loop.for "u" %u to %n threads {
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> (%y: memref<?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to %n blocks {
+    loop.for "t" %t to %n threads {
+    }
+    // expected-error @+1 {{loop.store: a store of each thread of the block, expected a loop of threads around it}}
+    loop.store %z, %y (d0) -> (d0)(%b) : f32, memref<?xf32>
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  loop.for "b" %b to %n blocks {
+    // expected-error @+1 {{loop.local: a buffer of a block has no memory space, expected #loop<space shared> or #loop<space threads>, got memref<4xf32>}}
+    %h = loop.local : memref<4xf32>
+    loop.for "t" %t to 4 threads {
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to %n blocks {
+    %r = loop.local : memref<4x4xf32, #loop<space threads>>
+    loop.for "t" %t to 4 threads {
+      // expected-error @+1 {{loop.store: not the part of the thread in a buffer of space threads, expected t}}
+      loop.store %z, %r (d0) -> (0, d0)(%t) : f32, memref<4x4xf32, #loop<space threads>>
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to %n blocks {
+    %r = loop.local : memref<8xf32, #loop<space threads>>
+    loop.for "t" %t to 4 threads {
+      // expected-error @+1 {{loop.store: the threads around it are not those that have parts, expected (8,), got (4,)}}
+      loop.store %z, %r (d0) -> (d0)(%t) : f32, memref<8xf32, #loop<space threads>>
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  // expected-error @+1 {{loop.local: size of a buffer of a block is not known, expected a static shape, got memref<?xf32, #loop<space shared>>}}
+  %h = loop.local(%n) : memref<?xf32, #loop<space shared>>
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
   %z = arith.constant 0.0 : f32
   // expected-error @+1 {{loop.for: wrong kind of a loop that carries values, expected serial or reduction, got tiles}}
   %s = loop.for "k" %k to %n tiles carry(%a = %z : f32) {

@@ -53,6 +53,29 @@ loop.kernel @on_a_device() -> (%y: memref<3x4xf32>) {
   }
 }
 
+// CHECK-LABEL: loop.kernel @levels
+// CHECK-NEXT:  loop.for "i" %i to 3 blocks {
+// CHECK-NEXT:    loop.for "j" %j to 4 blocks {
+// CHECK-NEXT:      loop.local : memref<32xf32, #loop<space shared>>
+// CHECK-NEXT:      loop.local : memref<32x2xf32, #loop<space threads>>
+// CHECK-NEXT:      loop.for "k" %k to 5 serial {
+// CHECK-NEXT:        loop.for "t" %t to 32 threads {
+loop.kernel @levels() -> () {
+  loop.for "i" %i to 3 blocks {
+    loop.for "j" %j to 4 blocks {
+      %s = loop.local : memref<32xf32, #loop<space shared>>
+      %r = loop.local : memref<32x2xf32, #loop<space threads>>
+      loop.for "k" %k to 5 serial {
+        loop.for "t" %t to 32 threads {
+          %zero = arith.constant 0.0 : f32
+          loop.store %zero, %s (d0) -> (d0)(%t) : f32, memref<32xf32, #loop<space shared>>
+          loop.store %zero, %r (d0) -> (d0, 1)(%t) : f32, memref<32x2xf32, #loop<space threads>>
+        }
+      }
+    }
+  }
+}
+
 // CHECK-LABEL: loop.kernel @bounds
 // CHECK:       loop.for "i" %i to min (d0) -> (16, ((d0 * -16) + 100))(%n) serial {
 // CHECK:       loop.for "j" %j to min () -> (16, 10)() unroll {

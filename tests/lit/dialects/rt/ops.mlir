@@ -87,6 +87,18 @@ func.func @tiles(%x: memref<?xf32>, %n: index) {
   rt.call_tiles %n alternating, @tile(%x) : memref<?xf32>
   // CHECK-NEXT: rt.call_tiles %n device, @tile(%x) : memref<?xf32>
   rt.call_tiles %n device, @tile(%x) : memref<?xf32>
+  // CHECK-NEXT: rt.call_tiles %n device block 64, @tile(%x) : memref<?xf32>
+  rt.call_tiles %n device block 64, @tile(%x) : memref<?xf32>
+  // CHECK-NEXT: rt.parallel_tiles %n device block 64 {
+  // CHECK-NEXT: ^{{.*}}(%block: index):
+  // CHECK-NEXT: rt.barrier
+  // CHECK-NEXT: rt.yield
+  // CHECK-NEXT: }
+  rt.parallel_tiles %n device block 64 {
+  ^bb3(%block: index):
+    rt.barrier
+    rt.yield
+  }
   func.return
 }
 func.func private @tile(index, memref<?xf32>)

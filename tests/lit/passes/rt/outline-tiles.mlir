@@ -84,3 +84,25 @@ func.func @on_a_device(%y: memref<?x4xf32>, %n: index) {
   }
   func.return
 }
+
+// -----
+
+// A block is launched, and calls the functions of its threads.
+// CHECK-LABEL: func.func @in_blocks(
+// CHECK-NEXT: rt.call_tiles %n device block 64, @in_blocks_block0(%n) : index
+// CHECK-LABEL: func.func private @in_blocks_block0(
+// CHECK-SAME: %b: index, %m: index) attributes {rt.block = 64 : i64, rt.kernel = [index]} {
+// CHECK-NEXT: rt.call_tiles %m device, @in_blocks_block0_thread0(%b) : index
+// CHECK-LABEL: func.func private @in_blocks_block0_thread0(
+// CHECK-SAME: %t: index, %c: index) {
+func.func @in_blocks(%n: index) {
+  rt.parallel_tiles %n device block 64 captures(%n : index) {
+  ^bb0(%b: index, %m: index):
+    rt.parallel_tiles %m device captures(%b : index) {
+    ^bb1(%t: index, %c: index):
+      rt.yield
+    }
+    rt.yield
+  }
+  func.return
+}

@@ -4,11 +4,20 @@
 // RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=j,i}" 2>&1 | filecheck %s --check-prefix=ORDER
 // RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=i},loop-bind{kernel=copy loops=i}" 2>&1 | filecheck %s --check-prefix=KIND
 // RUN: not stepwell-opt %s -p "loop-bind{kernel=sum loops=k}" 2>&1 | filecheck %s --check-prefix=SUM
+// RUN: stepwell-opt %s -p "loop-bind{kernel=copy loops=i level=blocks},loop-bind{kernel=copy loops=j}" | filecheck %s --check-prefix=LEVELS
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=i level=blocks},loop-bind{kernel=copy loops=j level=blocks}" 2>&1 | filecheck %s --check-prefix=BLOCKS
+// RUN: not stepwell-opt %s -p "loop-bind{kernel=copy loops=i level=warps}" 2>&1 | filecheck %s --check-prefix=LEVEL
 
 // INSIDE: loop-bind: loop "j" of @copy: is inside of "i"
 // ORDER: loop-bind: loop "i" of @copy: is not perfectly nested in "j"
 // KIND: loop-bind: loop "i" of @copy: wrong kind, expected parallel, got threads
 // SUM: loop-bind: loop "k" of @sum: it carries values from one iteration to the next, expected a loop that carries nothing, got reduction
+// BLOCKS: loop-bind: loop "j" of @copy: is inside of "i"
+// LEVEL: loop-bind: unknown level, expected threads, blocks, got warps
+
+// LEVELS: loop.schedule = "bind(i, level=blocks); bind(j)"
+// LEVELS-NEXT:  loop.for "i" %i to 3 blocks {
+// LEVELS-NEXT:    loop.for "j" %j to 4 threads {
 
 // OUTER: loop.schedule = "bind(i)"
 // OUTER-NEXT:  loop.for "i" %i to 3 threads {

@@ -1,0 +1,117 @@
+"""The levels of a device: a block of threads, its threads, and what they have in common.
+
+```mlir
+loop.for "b" %b to 4 blocks {
+  %s = loop.local : memref<32xf32, #loop<space shared>>
+  loop.for "t" %t to 32 threads { ... }
+  loop.for "u" %u to 32 threads { ... }
+}
+```
+
+A loop of kind `blocks` is at the top of a kernel, alone or perfectly nested with others. In it,
+nests of kind `threads` run one after the other, each on the threads of the block. What is around
+them, such as loops, loads and scalars, each thread computes for itself, and so it stores nothing. A
+block without such nests has one thread. Without blocks, a nest of threads is at the top.
+
+Kernels have no barriers: that a nest runs after another is their meaning. The conversion to `scf`
+derives where threads have to wait for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineDimExpr
+
+from ....core.ir.typed import memref_type
+from ..attrs import LoopKind, Space, SpaceAttr
+from ..loop_base import LoopBase
+from ..ops_access import LoadOp, StoreOp
+from ..ops_values import LocalOp, refuse
+from .bounds import iterations
+
+
+def check_levels(op: LoopBase) -> None:
+    """Check that a loop on a device is at a place for its kind, and what blocks have in them.
+
+    Raises:
+        InvalidOperation: if it is not.
+    """
+    around = op.parent_op()
+    outer = around.kind.data if isinstance(around, LoopBase) else None
+    if op.kind.data is LoopKind.BLOCKS:
+        if outer is not None and outer is not LoopKind.BLOCKS:
+            refuse(op, "blocks inside of another loop", "a loop of blocks around it", outer)
+        _check_block(op)
+        return
+    if outer is None or outer in (LoopKind.THREADS, LoopKind.BLOCKS):
+        return
+    kinds = [loop.kind.data for loop in _around(op)]
+    if LoopKind.BLOCKS not in kinds or LoopKind.THREADS in kinds:
+        refuse(op, "threads inside of another loop", "a loop of threads around it", outer)
+
+
+def thread_nest(op: Operation) -> list[LoopBase]:
+    """The loops of threads around an operation, outer ones first."""
+    return [loop for loop in _around(op) if loop.kind.data is LoopKind.THREADS][::-1]
+
+
+def is_in_block(op: Operation) -> bool:
+    """Whether an operation is inside of a loop of blocks."""
+    return any(loop.kind.data is LoopKind.BLOCKS for loop in _around(op))
+
+
+def space_of(op: LocalOp) -> Space | None:
+    """The memory space of a local buffer."""
+    space = memref_type(op.result).memory_space
+    return space.data if isinstance(space, SpaceAttr) else None
+
+
+def _around(op: Operation) -> Iterator[LoopBase]:
+    around = op.parent_op()
+    while isinstance(around, LoopBase):
+        yield around
+        around = around.parent_op()
+
+
+def _check_block(blocks: LoopBase) -> None:
+    outside = list(_outside_of_threads(blocks))
+    if not any(isinstance(op, LoopBase) and op.kind.data is LoopKind.THREADS for op in outside):
+        return
+    for op in outside:
+        if isinstance(op, StoreOp):
+            refuse(op, "a store of each thread of the block", "a loop of threads around it")
+        if isinstance(op, LocalOp):
+            if isinstance(memref_type(op.result).memory_space, NoneAttr):
+                expected = "#loop<space shared> or #loop<space threads>"
+                refuse(op, "a buffer of a block has no memory space", expected, op.result.type)
+            if space_of(op) is Space.THREADS:
+                for use in op.result.uses:
+                    _check_own_part(use.operation)
+
+
+def _outside_of_threads(around: LoopBase) -> Iterator[Operation]:
+    """The operations in a loop that are in no loop of threads."""
+    for op in around.body.block.ops:
+        yield op
+        if isinstance(op, LoopBase) and not op.kind.data.is_on_device:
+            yield from _outside_of_threads(op)
+
+
+def _check_own_part(access: Operation) -> None:
+    """Check that each thread accesses its own part of a buffer in space `threads`."""
+    if not isinstance(access, LoadOp | StoreOp):
+        return
+    nest = thread_nest(access)
+    first: Sequence[object] = [
+        access.indices[expr.position] if isinstance(expr, AffineDimExpr) else None
+        for expr in access.map.data.results[: len(nest)]
+    ]
+    if not nest or first != [loop.variable for loop in nest]:
+        names = ", ".join(loop.loop_name.data for loop in nest) or "loops of threads around it"
+        refuse(access, "not the part of the thread in a buffer of space threads", names)
+    extents = tuple(iterations(loop.bound.data, loop.bounds) for loop in nest)
+    if extents != (parts := memref_type(access.buffer).get_shape()[: len(nest)]):
+        refuse(access, "the threads around it are not those that have parts", parts, extents)

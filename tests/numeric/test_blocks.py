@@ -1,0 +1,163 @@
+"""Blocks of threads of a device: shared memory, parts of threads, barriers, at every stage."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import stepwell as sw
+
+from ..harness import floats
+
+DEVICE = "cuda:sm_90,emulated"
+STAGES = ("scheduled", "loops", "llvm", "ptx")
+
+NEIGHBOURS = """
+loop.kernel @neighbours(%x: memref<6x5x40xf32>) -> (%y: memref<6x5x40xf32>) {
+  loop.for "b" %b to 6 blocks {
+    %s = loop.local : memref<40xf32, #loop<space shared>>
+    %r = loop.local : memref<40x2xf32, #loop<space threads>>
+    loop.for "a" %a to 40 threads {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %r (d0) -> (d0, 1)(%a) : f32, memref<40x2xf32, #loop<space threads>>
+    }
+    loop.for "k" %k to 5 serial {
+      loop.for "t" %t to 40 threads {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %t) : memref<6x5x40xf32>, f32
+        loop.store %v, %s (d0) -> (d0)(%t) : f32, memref<40xf32, #loop<space shared>>
+      }
+      loop.for "u" %u to 40 threads {
+        %v = loop.load %s (d0) -> (39 - d0)(%u) : memref<40xf32, #loop<space shared>>, f32
+        %o = loop.load %r (d0) -> (d0, 1)(%u) : memref<40x2xf32, #loop<space threads>>, f32
+        %w = arith.addf %o, %v : f32
+        loop.store %w, %r (d0) -> (d0, 1)(%u) : f32, memref<40x2xf32, #loop<space threads>>
+        loop.store %w, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %u) : f32, memref<6x5x40xf32>
+      }
+    }
+  }
+}
+"""
+"""Running sums of rows that run backwards: what a thread reads, another one has written."""
+
+PROGRAM = """
+builtin.module attributes {stepwell.version = 1 : i64, stepwell.stage = "scheduled"} {
+  func.func @main(%x: tensor<6x5x40xf32> {graph.name = "x"})
+      -> (tensor<6x5x40xf32> {graph.name = "y"}) {
+    %0 = graph.call_dps @neighbours(%x) : (tensor<6x5x40xf32>) -> tensor<6x5x40xf32>
+    func.return %0 : tensor<6x5x40xf32>
+  }
+  KERNEL
+}
+"""
+
+
+def program(kernel: str = NEIGHBOURS) -> sw.Module:
+    return sw.from_mlir(PROGRAM.replace("KERNEL", kernel))
+
+
+def test_every_stage() -> None:
+    x = floats(6, 5, 40)
+    wanted = np.cumsum(x[:, :, ::-1], axis=1)
+    exe = sw.compile(program(), target=DEVICE)
+    for stage in STAGES:
+        np.testing.assert_array_equal(exe.run_at(stage, x), wanted, err_msg=stage)
+    np.testing.assert_array_equal(exe(x), wanted)
+    (launch,) = exe.launches
+    assert (launch.blocks, launch.threads) == (6, 64)
+    assert launch.mix["barrier"] == 6 * 2 * 5 * 2
+    assert launch.total("conflicts") == 0
+    text = exe.ir("ptx")
+    assert ".shared .align 64 .b8 shared[160];" in text
+    assert ".local" not in text, "the part of a thread is in a register"
+
+
+def test_on_a_host() -> None:
+    """Without a device a block is a tile, and its threads are iterations."""
+    x = floats(6, 5, 40)
+    exe = sw.compile(program())
+    np.testing.assert_array_equal(exe(x), np.cumsum(x[:, :, ::-1], axis=1))
+    assert "space" not in exe.ir("loops")
+
+
+def test_bound_by_hand() -> None:
+    """The rows of a block are a part of the last one that is smaller."""
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (None, 70), "f32")), name="y")
+    steps = "@fused_relu: split(j, 32, tail=mask); bind(i, j0, level=blocks); bind(j1)"
+    exe = sw.compile(b.module(), target=DEVICE, schedule=steps)
+    for rows in (0, 1, 7):
+        x = floats(rows, 70)
+        for stage in STAGES:
+            np.testing.assert_array_equal(exe.run_at(stage, x), np.maximum(x, 0), err_msg=stage)
+        exe(x)
+        assert [(done.blocks, done.threads) for done in exe.launches] == [(rows * 3, 32)][:rows]
+
+
+def test_a_block_of_one_thread() -> None:
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (5, 3), "f32")), name="y")
+    exe = sw.compile(b.module(), target=DEVICE, schedule="@fused_relu: bind(i, level=blocks)")
+    x = floats(5, 3)
+    np.testing.assert_array_equal(exe(x), np.maximum(x, 0))
+    assert (exe.launches[0].blocks, exe.launches[0].threads) == (5, 1)
+
+
+def test_more_threads_than_a_block_has() -> None:
+    """A thread takes every so manieth iteration."""
+    kernel = NEIGHBOURS.replace("%w = arith.addf %o, %v : f32", "%w = arith.negf %v : f32")
+    kernel = re.sub(r".*%[ro]\b.*\n", "", kernel).replace("40", "2500").replace("39", "2499")
+    text = PROGRAM.replace("KERNEL", kernel).replace("x40x", "x2500x")
+    exe, x = sw.compile(sw.from_mlir(text), target=DEVICE), floats(6, 5, 2500)
+    np.testing.assert_array_equal(exe(x), -x[:, :, ::-1])
+    assert exe.launches[0].threads == 1024
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_missing_barrier_is_a_race(number: int) -> None:
+    """Each of the two: before memory is written again, and before it is read."""
+    exe, x = sw.compile(program(), target=DEVICE), floats(6, 5, 40)
+    first, *rest = exe.ir("loops").split("rt.barrier\n")
+    assert len(rest) == 2
+    rest.insert(1 - number, "rt.barrier\n")
+    text = re.sub(r"(memref\.(load|store) .*)", r'\1 loc("act")', "".join([first, *rest]))
+    wrong = sw.compile(sw.from_mlir(text), target=DEVICE)
+    with pytest.raises(sw.EmulationError, match=r"race: byte \d+ of the shared memory") as caught:
+        wrong(x)
+    assert caught.value.kind == "race"
+    assert re.fullmatch(r"main\.loops\.mlir:\d+", caught.value.source or "")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("(39 - d0)(%u)", "(40 - d0)(%u)"), "outside"),
+        (
+            (
+                "(d0)(%t) : f32, memref<40xf32, #loop<space shared>>",
+                "(0)(%t) : f32, memref<40xf32, #loop<space shared>>",
+            ),
+            "independent",
+        ),
+        (('"t" %t to 40', '"t" %t to 41'), "outside"),
+    ],
+)
+def test_a_wrong_place_is_refused(change: tuple[str, str], says: str) -> None:
+    """Iterations of threads are proved independent, and accesses inside, as those of any loop."""
+    with pytest.raises(sw.StepwellError, match=says):
+        sw.compile(program(NEIGHBOURS.replace(*change)), target=DEVICE)
+
+
+def test_too_many_parts() -> None:
+    kernel = NEIGHBOURS.replace("40", "2500").replace("39", "2499")
+    text = PROGRAM.replace("KERNEL", kernel).replace("x40x", "x2500x")
+    says = "a block has too few threads, expected at most 1024 parts, got 2500"
+    with pytest.raises(sw.CompileError, match=says):
+        sw.compile(sw.from_mlir(text), target=DEVICE)
+
+
+def test_checked_and_bisected() -> None:
+    x = floats(6, 5, 40)
+    exe = sw.compile(program(), target=DEVICE, check=True)
+    np.testing.assert_array_equal(exe(x), np.cumsum(x[:, :, ::-1], axis=1))
