@@ -233,3 +233,11 @@ func.func @iteration(%n: index) {
   %0 = "rt.iteration"(%n, %n) <{subject = "graph.loop"}> : (index, index) -> !rt.context
   func.return
 }
+
+// -----
+
+func.func @barrier_of_what(%n: index) {
+  // expected-error @+1 {{Expected 0 operands, but got 1}}
+  "rt.barrier"(%n) : (index) -> ()
+  func.return
+}
