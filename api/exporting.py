@@ -90,7 +90,8 @@ def export(
         raise CompileError(
             explain("export", "wrong weights", expected=expected, got=f'"{weights}"')
         )
-    targets = (target,) if isinstance(target, str | Target) else tuple(target)
+    if isinstance(target, str) or not isinstance(target, Sequence):
+        target = (target,)
     request = Request(
         module,
         "host",
@@ -102,7 +103,7 @@ def export(
         rounding=rounding,
         schedule=None if schedule is None else traces_text(schedule),
     )
-    return exported(request, targets, Path(folder), name, weights == "linked")
+    return exported(request, target, Path(folder), name, weights == "linked")
 
 
 def exported(

@@ -181,6 +181,7 @@ def test_targets_that_cannot_be_chosen_between(tmp_path: Path) -> None:
             "export: .* chooses by the features of x86-64, expected x86-64, got aarch64",
         ),
         (["x86-64-v3", "z80"], 'target: unknown name, expected .*, got "z80"'),
+        (3, 'target: unknown name, expected .*, got "3"'),
     ):
         with pytest.raises(sw.TargetError, match=f"^{message}$"):
             sw.export(mlp(), tmp_path / "folder", target=targets)
