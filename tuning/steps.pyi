@@ -484,6 +484,29 @@ class Steps:
                 contiguous along it; or if it reads what it writes.
         """
 
+    def stage_panels(self, loop: str) -> Self:
+        """Run a reduction of the threads of a block together, in panels that they copy for each other.
+
+            for b blocks: for t threads: s = reduce k: s + x[b, t, k] * w[k]; y[b, t] = s
+            ->  for b blocks: { for t threads: s[t] = 0
+                    for k serial: { for c threads: p[c] = x[b, c, k]; q = w[k]
+                        for t threads: s[t] = s[t] + p[t] * q }
+                    for t threads: y[b, t] = s[t] }
+
+        An input of which several threads read the same elements is copied to shared memory by all
+        threads of the block, the part that one iteration of the reduction reads at a time. So the
+        reduction is the outer one of two, and its iterations are panels. Each thread keeps its
+        accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
+        have an odd number of elements, so that a column is in as many banks.
+
+        Args:
+            loop: the reduction.
+
+        Raises:
+            ScheduleError: if the reduction is not in the threads of a block, alone but for what it
+                begins with and what uses its results, or reads nothing that threads have in common.
+        """
+
     def stage_terms(self, loop: str) -> Self:
         """Compute the scalars that a reduction over blocks combines in a loop of their own before it.
 

@@ -1,4 +1,4 @@
-"""Kernels on a device: the iterations of each nest are threads."""
+"""Kernels on a device: products in blocks of threads, iterations of other nests as threads."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from xdsl.traits import ConstantLike, is_side_effect_free
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, KernelOp
+from .block_products import schedule_block_product
 from .schedule import Schedule
 
 
 def schedule_for_device(schedule: Schedule) -> list[str]:
-    """Bind the parallel loops of each nest; return the reasons.
+    """Tile products for blocks, and bind the parallel loops of other nests; return the reasons.
 
     A kernel with more at its top than independent nests, such as the sum of all elements, runs in
     one thread.
@@ -26,7 +27,11 @@ def schedule_for_device(schedule: Schedule) -> list[str]:
         schedule.bind("one")
         return ["one thread, as statements are outside of parallel loops"]
     reasons: list[str] = []
-    for nest in nests:
+    for name in [nest.loop_name.data for nest in nests]:
+        reason = schedule.attempt(lambda name=name: schedule_block_product(schedule, name))
+        reasons += [reason] if reason else []
+    left = [op for op in schedule.kernel.body.block.ops if isinstance(op, ForOp)]
+    for nest in filter(_is_independent, left):
         names: list[str] = []
         for loop in perfect_nest(nest):
             if not _is_independent(loop):

@@ -81,6 +81,9 @@ class StepMethods:
     def stage_columns(self, loop: str, size: int) -> Sequence[str]:
         """Run the serial loop in each iteration of a loop on columns of local buffers."""
 
+    def stage_panels(self, loop: str) -> None:
+        """Run a reduction of the threads of a block together, in panels that they copy for each other."""
+
     def stage_terms(self, loop: str) -> str:
         """Compute the scalars that a reduction over blocks combines in a loop of their own before it."""
 

@@ -1,0 +1,324 @@
+"""Run a reduction of the threads of a block together, in panels that they copy for each other.
+
+Before:
+
+```mlir
+loop.kernel @sum(%w: memref<4x16xi8>) -> (%y: memref<4x8xi8>) {
+  %z = arith.constant 0 : i8
+  loop.for "b" %b to 4 blocks { loop.for "t" %t to 8 threads {
+    %s = loop.for "k" %k to 4 reduction carry(%a = %z : i8 add) {
+      %r = loop.for "j" %j to 16 reduction carry(%c = %a : i8 add) {
+        %q = loop.load %w (d0, d1) -> (d0, d1)(%k, %j) : memref<4x16xi8>, i8
+        %u = arith.addi %c, %q : i8  loop.yield %u : i8 }
+      loop.yield %r : i8 }
+    loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : i8, memref<4x8xi8> } } }
+```
+
+Options: `loop=k`
+
+After:
+
+```mlir
+loop.kernel @sum(%w: memref<4x16xi8>) -> (%y: memref<4x8xi8>) attributes {loop.schedule =
+"stage_panels(k)"} { %z = arith.constant 0 : i8 loop.for "b" %b to 4 blocks { %r = loop.local :
+memref<8xi8, #loop<space threads>> loop.for "tb" %t to 8 threads { loop.store %z, %r (d0) ->
+(d0)(%t) : i8, memref<8xi8, #loop<space threads>> } loop.for "k" %k to 4 serial { %p = loop.local :
+memref<16xi8, #loop<space shared>> loop.for "kp" %c to 16 threads { %q = loop.load %w (d0, d1) ->
+(d0, d1)(%k, %c) : memref<4x16xi8>, i8 loop.store %q, %p (d0) -> (d0)(%c) : i8, memref<16xi8,
+#loop<space shared>> } loop.for "t" %t to 8 threads { %a = loop.load %r (d0) -> (d0)(%t) :
+memref<8xi8, #loop<space threads>>, i8 %s = loop.for "j" %j to 16 reduction carry(%c = %a : i8 add)
+{ %q = loop.load %p (d0) -> (d0)(%j) : memref<16xi8, #loop<space shared>>, i8 %u = arith.addi %c, %q
+: i8 loop.yield %u : i8 } loop.store %s, %r (d0) -> (d0)(%t) : i8, memref<8xi8, #loop<space
+threads>> } } loop.for "te" %t to 8 threads { %s = loop.load %r (d0) -> (d0)(%t) : memref<8xi8,
+#loop<space threads>>, i8 loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : i8, memref<4x8xi8> } } }
+```
+
+Requires: a reduction in perfectly nested loops of known sizes, of which the outer ones are the
+    threads of a block, that reads the same elements of inputs in several threads.
+Leaves: a serial loop around nests of threads that copy panels to shared memory and accumulate,
+    and one before and after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineExpr
+from xdsl.traits import is_side_effect_free
+
+from ....core.algebra.affine import normalized, polynomial
+from ....core.algebra.expressions import Variable, variables
+from ....core.algebra.polynomials import Polynomial
+from ....core.ir.typed import memref_type
+from ....core.pipelines.budgets import EXACT
+from ....dialects.loop.attrs import LoopKind, Space, SpaceAttr
+from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in
+from ....dialects.loop.names import free_names, free_suffix
+from ....dialects.loop.nests import Consumed, loop_named, loop_names, perfect_nest, refusal
+from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
+from ....dialects.loop.proofs.in_place import written_in
+from ....dialects.loop.proofs.levels import is_in_block
+from ....dialects.loop.rebuild import Rebuild
+from ....dialects.loop.trace import noted
+from ...primitive import primitive
+
+STEP = "loop-stage-panels"
+
+
+@primitive(EXACT)
+def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
+    """Run a reduction of the threads of a block together, in panels that they copy for each other.
+
+        for b blocks: for t threads: s = reduce k: s + x[b, t, k] * w[k]; y[b, t] = s
+        ->  for b blocks: { for t threads: s[t] = 0
+                for k serial: { for c threads: p[c] = x[b, c, k]; q = w[k]
+                    for t threads: s[t] = s[t] + p[t] * q }
+                for t threads: y[b, t] = s[t] }
+
+    An input of which several threads read the same elements is copied to shared memory by all
+    threads of the block, the part that one iteration of the reduction reads at a time. So the
+    reduction is the outer one of two, and its iterations are panels. Each thread keeps its
+    accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
+    have an odd number of elements, so that a column is in as many banks.
+
+    Args:
+        loop: the reduction.
+
+    Raises:
+        ScheduleError: if the reduction is not in the threads of a block, alone but for what it
+            begins with and what uses its results, or reads nothing that threads have in common.
+    """
+    target = loop_named(STEP, kernel, loop)
+    nest = _nest_around(kernel, target)
+    written = written_in(kernel, nest[0])
+    panels = _panels(nest, target, written)
+    if not panels:
+        raise refusal(STEP, kernel, target, "reads nothing that several threads read")
+    return noted(_StagePanels(kernel, nest, target, panels).run(), "stage_panels", loop)
+
+
+def _nest_around(kernel: KernelOp, target: ForOp) -> list[ForOp]:
+    """The loops of threads around a reduction, and those between it and them."""
+    threads = [op for op in enclosing(target) if op.kind.data is LoopKind.THREADS]
+    if not threads or not is_in_block(threads[-1]):
+        raise refusal(STEP, kernel, target, "is not in the threads of a block")
+    nest = perfect_nest(threads[-1])
+    if nest[-1] is not target.parent_op():
+        fact = f'is not in loops that are perfectly nested in "{threads[-1].loop_name.data}"'
+        raise refusal(STEP, kernel, target, fact)
+    for loop in nest:
+        if extent_of(loop) is None:
+            fact = f'the size of "{loop.loop_name.data}" around it is not known'
+            raise refusal(STEP, kernel, target, fact)
+    if not target.results or target.over_entries:
+        fact, got = "is no reduction over a bound", target.kind.data
+        raise refusal(STEP, kernel, target, fact, got=got)
+    if any(isinstance(init.type, VectorType) for init in target.inits):
+        raise refusal(STEP, kernel, target, "accumulates vectors")
+    if any(is_made_in(value, nest[0]) for value in target.bounds):
+        raise refusal(STEP, kernel, target, "its bound differs between threads")
+    for op in _before(target):
+        if not isinstance(op, LoadOp) and (op.regions or not is_side_effect_free(op)):
+            raise refusal(STEP, kernel, target, f"is after {op.name}")
+        if isinstance(op, LoadOp) and op.buffer in written_in(kernel, nest[0]):
+            raise refusal(STEP, kernel, target, "is after a load of what the nest writes")
+    return nest
+
+
+def _before(target: ForOp) -> list[Operation]:
+    """The operations before a reduction in its block."""
+    block = target.parent
+    assert block is not None
+    ops = list(block.ops)
+    return ops[: ops.index(target)]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What one iteration of a reduction reads of an input.
+
+    Attributes:
+        load: the load.
+        steps: for each dimension of the input, by how much each loop around the load moves it.
+        sizes: the elements of the panel in each dimension.
+    """
+
+    load: LoadOp
+    steps: Sequence[Mapping[SSAValue, int]]
+    sizes: Sequence[int]
+
+    @property
+    def kept(self) -> list[int]:
+        """The dimensions of the panel, which has several elements along them."""
+        return [dim for dim, size in enumerate(self.sizes) if size > 1]
+
+
+def _panels(nest: Sequence[ForOp], target: ForOp, written: set[SSAValue]) -> list[_Panel]:
+    """The panels of inputs of which several of the loops around a reduction read the same."""
+    found: list[_Panel] = []
+    for load in target.walk():
+        if not isinstance(load, LoadOp) or load.buffer in written or load.limits:
+            continue
+        if isinstance(load.result.type, VectorType) or isinstance(load.buffer.owner, LocalOp):
+            continue
+        panel = _panel(load, target, nest[0])
+        if panel is None or not panel.kept:
+            continue
+        moving = {variable for steps in panel.steps for variable in steps}
+        if any(loop.variable not in moving for loop in nest):
+            found.append(panel)
+    return found
+
+
+def _panel(load: LoadOp, target: ForOp, outermost: ForOp) -> _Panel | None:
+    """The panel of a load; None where its place is no sum of multiples of the loops around it."""
+    around = list(enclosing(load))
+    inside = around[: around.index(outermost) + 1]
+    own = {loop.variable: extent_of(loop) for loop in inside if loop is not target}
+    outside = [i for i in load.indices if i not in own and i is not target.variable]
+    if any(is_made_in(index, outermost) for index in outside):
+        return None
+    steps, sizes = list[dict[SSAValue, int]](), list[int]()
+    for expr in load.map.data.results:
+        moved: dict[SSAValue, int] = {}
+        size = 1
+        for monomial, factor in polynomial(expr).terms:
+            indices = [
+                load.indices[found.position]
+                for atom in monomial
+                for found in variables(Polynomial.atom(atom))
+            ]
+            if not any(index in own for index in indices):
+                continue
+            if not all(isinstance(atom, Variable) for atom in monomial) or factor < 0:
+                return None
+            if len(monomial) > 1:
+                return None
+            extent = own[indices[0]]
+            if extent is None:
+                return None
+            moved[indices[0]] = moved.get(indices[0], 0) + factor
+            size += factor * (extent - 1)
+        steps.append(moved)
+        sizes.append(size)
+    return _Panel(load, steps, sizes)
+
+
+class _StagePanels(Rebuild):
+    def __init__(
+        self, kernel: KernelOp, nest: Sequence[ForOp], target: ForOp, panels: Sequence[_Panel]
+    ) -> None:
+        super().__init__(kernel, [nest[0]])
+        self.nest, self.target, self.panels = nest, target, panels
+        self.copies: dict[LoadOp, tuple[SSAValue, _Panel]] = {}
+        """The copies of panels, by the loads that read them."""
+        inside = [loop.loop_name.data for loop in (nest[0], *loops_in(nest[0].body.block))]
+        taken = loop_names(kernel)
+        self.suffixes = [free_suffix(suffix, inside, taken) for suffix in ("b", "e")]
+
+    def visit_for(self, op: ForOp) -> None:
+        if op is not self.nest[0]:
+            super().visit_for(op)
+            return
+        target = self.target
+        shape = [extent_of(loop) or 0 for loop in self.nest]
+        space = SpaceAttr(Space.THREADS)
+        kinds = [MemRefType(init.type, shape, memory_space=space) for init in target.inits]
+        sums = [self.emit(LocalOp(kind), target).result for kind in kinds]
+        before, after = self.suffixes
+        with self.threads(before) as place:
+            self.store(self.inits(target), sums, place)
+        with self.loop(
+            target.loop_name.data, self.bound(target), LoopKind.SERIAL, target
+        ) as variable:
+            self.bind(target.variable, variable)
+            self.copy_panels()
+            with self.threads("") as place:
+                self.store(self.step(target, variable, self.loads(sums, place)), sums, place)
+        with self.threads(after) as place:
+            self.bind_all(target.results, self.loads(sums, place))
+            following = target.next_op
+            while following is not None:
+                self.visit(following)
+                following = following.next_op
+
+    @contextmanager
+    def threads(self, suffix: str) -> Iterator[Sequence[AffineExpr]]:
+        """Open the nest again within the context, with what is before the reduction in it."""
+        self.suffix = suffix
+        with ExitStack() as stack:
+            place = list[AffineExpr]()
+            for loop in self.nest:
+                name = self.name(loop.loop_name.data)
+                opened = self.loop(name, self.bound(loop), loop.kind.data, loop)
+                place.append(stack.enter_context(opened))
+                self.bind(loop.variable, place[-1])
+            for op in _before(self.target):
+                self.visit(op)
+            yield place
+        self.suffix = ""
+
+    def store(
+        self, values: Sequence[SSAValue], sums: Sequence[SSAValue], place: Sequence[AffineExpr]
+    ) -> None:
+        """Keep the accumulators of a thread."""
+        for value, buffer in zip(values, sums, strict=True):
+            self.emit(StoreOp(value, buffer, *self.map(place)), self.target)
+
+    def loads(self, sums: Sequence[SSAValue], place: Sequence[AffineExpr]) -> list[SSAValue]:
+        """The accumulators of a thread."""
+        loads = [LoadOp(s, *self.map(place), memref_type(s).element_type) for s in sums]
+        return [self.emit(load, self.target).result for load in loads]
+
+    def copy_panels(self) -> None:
+        """Emit the copies of the panels of an iteration, each once."""
+        made: dict[object, SSAValue] = {}
+        zero = AffineExpr.constant(0)
+        for number, panel in enumerate(self.panels):
+            load = panel.load
+            inner = {index for steps in panel.steps for index in steps}
+            dims = [zero if index in inner else self.expr(index) for index in load.indices]
+            first = [normalized(expr, dims) for expr in load.map.data.results]
+            key = load.buffer, tuple(first), tuple(panel.sizes)
+            if key not in made:
+                made[key] = self.copy_panel(panel, first, number)
+            self.copies[load] = made[key], panel
+
+    def copy_panel(self, panel: _Panel, first: Sequence[AffineExpr], number: int) -> SSAValue:
+        """Emit the copy of a panel by the threads of the block, its last dimension fastest."""
+        load, kept = panel.load, panel.kept
+        shape = [panel.sizes[dim] for dim in kept]
+        rows = [*shape[:-1], shape[-1] | 1] if len(shape) > 1 else shape
+        kind = MemRefType(load.result.type, rows, memory_space=SpaceAttr(Space.SHARED))
+        copy = self.emit(LocalOp(kind), load).result
+        base = f"{self.target.loop_name.data}{'p' * (number + 1)}"
+        endings = [str(place) if place else "" for place in range(len(kept))]
+        names = free_names(base, endings, loop_names(self.kernel))
+        with ExitStack() as stack:
+            place = [
+                stack.enter_context(
+                    self.loop(name, [AffineExpr.constant(size)], LoopKind.THREADS, load)
+                )
+                for name, size in zip(names, shape, strict=True)
+            ]
+            moved = dict(zip(kept, place, strict=True))
+            source = [e + moved[dim] if dim in moved else e for dim, e in enumerate(first)]
+            read = LoadOp(self.value(load.buffer), *self.map(source), load.result.type)
+            value = self.emit(read, load).result
+            self.emit(StoreOp(value, copy, *self.map(place)), load)
+        return copy
+
+    def visit_load(self, op: LoadOp) -> None:
+        if op not in self.copies:
+            super().visit_load(op)
+            return
+        copy, panel = self.copies[op]
+        place: list[AffineExpr] = []
+        for dim in panel.kept:
+            parts = [self.expr(v) * factor for v, factor in panel.steps[dim].items()]
+            place.append(sum(parts[1:], parts[0]))
+        self.load_like(op, place, buffer=copy)

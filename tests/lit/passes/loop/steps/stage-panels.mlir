@@ -1,0 +1,125 @@
+// RUN: stepwell-opt %s -p "loop-stage-panels{kernel=product loop=k0}" | filecheck %s
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=product loop=k1}" 2>&1 | filecheck %s --check-prefix=INNER
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=rows loop=k}" 2>&1 | filecheck %s --check-prefix=NOTHING
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=threads loop=k}" 2>&1 | filecheck %s --check-prefix=THREADS
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=ragged loop=k}" 2>&1 | filecheck %s --check-prefix=RAGGED
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=after loop=k}" 2>&1 | filecheck %s --check-prefix=AFTER
+
+// INNER: loop-stage-panels: loop "k1" of @product: is not in loops that are perfectly nested in "i"
+// NOTHING: loop-stage-panels: loop "k" of @rows: reads nothing that several threads read
+// THREADS: loop-stage-panels: loop "k" of @threads: is not in the threads of a block
+// RAGGED: loop-stage-panels: loop "k" of @ragged: the size of "t" around it is not known
+// AFTER: loop-stage-panels: loop "k" of @after: is after loop.for
+
+// Threads copy panels of both operands, with rows of an odd length, and keep 2 accumulators each.
+// What is before the sum is computed where it is needed, and what follows it after the panels.
+// CHECK-LABEL: loop.kernel @product(
+// CHECK:       loop.for "b" %b to 3 blocks {
+// CHECK-NEXT:    %[[SUM:.*]] = loop.local : memref<4x8x2xf32, #loop<space threads>>
+// CHECK-NEXT:    loop.for "ib" %ib to 4 threads {
+// CHECK-NEXT:      loop.for "jb" %jb to 8 threads {
+// CHECK-NEXT:        loop.for "rb" %rb to 2 unroll {
+// CHECK-NEXT:          %[[FIRST:.*]] = loop.load %v (d0) -> (d0)(%jb)
+// CHECK-NEXT:          loop.store %[[FIRST]], %[[SUM]] (d0, d1, d2) -> (d0, d1, d2)(%ib, %jb, %rb)
+// CHECK:         loop.for "k0" %k0 to 5 serial {
+// CHECK-NEXT:      %[[X:.*]] = loop.local : memref<8x7xf32, #loop<space shared>>
+// CHECK-NEXT:      loop.for "k0p" %{{.*}} to 8 threads {
+// CHECK-NEXT:        loop.for "k0p1" %{{.*}} to 6 threads {
+// CHECK-NEXT:          %[[E:.*]] = loop.load %x (d0, d1, d2, d3) -> (((d0 * 8) + d1), ((d2 * 6) + d3))(%b, %{{.*}}, %k0, %{{.*}})
+// CHECK-NEXT:          loop.store %[[E]], %[[X]]
+// CHECK:           %[[W:.*]] = loop.local : memref<8x7xf32, #loop<space shared>>
+// CHECK:           loop.for "i" %i to 4 threads {
+// CHECK-NEXT:        loop.for "j" %j to 8 threads {
+// CHECK-NEXT:          loop.for "r" %r to 2 unroll {
+// CHECK-NEXT:            %[[A:.*]] = loop.load %[[SUM]]
+// CHECK-NEXT:            %[[S:.*]] = loop.for "k1" %k1 to 6 reduction carry({{.*}} = %[[A]] : f32 add) {
+// CHECK-NEXT:              loop.load %[[X]] (d0, d1, d2) -> (((d0 * 2) + d1), d2)(%i, %r, %k1)
+// CHECK-NEXT:              loop.load %[[W]] (d0, d1) -> (d0, d1)(%j, %k1)
+// CHECK:                 loop.store %[[S]], %[[SUM]]
+// CHECK:         loop.for "ie" %ie to 4 threads {
+// CHECK:               %[[AGAIN:.*]] = loop.load %v (d0) -> (d0)(%je)
+// CHECK-NEXT:          %[[ALL:.*]] = loop.load %[[SUM]]
+// CHECK-NEXT:          %[[R:.*]] = arith.mulf %[[ALL]], %[[AGAIN]]
+// CHECK-NEXT:          loop.store %[[R]], %y
+loop.kernel @product(%x: memref<24x30xf32>, %w: memref<8x30xf32>, %v: memref<8xf32>)
+    -> (%y: memref<24x8xf32>) {
+  loop.for "b" %b to 3 blocks {
+    loop.for "i" %i to 4 threads {
+      loop.for "j" %j to 8 threads {
+        loop.for "r" %r to 2 unroll {
+          %first = loop.load %v (d0) -> (d0)(%j) : memref<8xf32>, f32
+          %s = loop.for "k0" %k0 to 5 reduction carry(%a = %first : f32 add) {
+            %t = loop.for "k1" %k1 to 6 reduction carry(%c = %a : f32 add) {
+              %p = loop.load %x (d0, d1, d2, d3, d4) -> (d0 * 8 + d1 * 2 + d2, d3 * 6 + d4)(%b, %i, %r, %k0, %k1) : memref<24x30xf32>, f32
+              %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 6 + d2)(%j, %k0, %k1) : memref<8x30xf32>, f32
+              %u = math.fma %p, %q, %c : f32
+              loop.yield %u : f32
+            }
+            loop.yield %t : f32
+          }
+          %m = arith.mulf %s, %first : f32
+          loop.store %m, %y (d0, d1, d2, d3) -> (d0 * 8 + d1 * 2 + d2, d3)(%b, %i, %r, %j) : f32, memref<24x8xf32>
+        }
+      }
+    }
+  }
+}
+
+loop.kernel @rows(%x: memref<3x4x5xf32>) -> (%y: memref<3x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 3 blocks {
+    loop.for "t" %t to 4 threads {
+      %s = loop.for "k" %k to 5 reduction carry(%a = %z : f32 add) {
+        %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %t, %k) : memref<3x4x5xf32>, f32
+        %u = arith.addf %p, %a : f32
+        loop.yield %u : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : f32, memref<3x4xf32>
+    }
+  }
+}
+
+loop.kernel @threads(%x: memref<4x5xf32>) -> (%y: memref<4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "t" %t to 4 threads {
+    %s = loop.for "k" %k to 5 reduction carry(%a = %z : f32 add) {
+      %p = loop.load %x (d0, d1) -> (d0, d1)(%t, %k) : memref<4x5xf32>, f32
+      %u = arith.addf %p, %a : f32
+      loop.yield %u : f32
+    }
+    loop.store %s, %y (d0) -> (d0)(%t) : f32, memref<4xf32>
+  }
+}
+
+loop.kernel @ragged(%x: memref<3x?x5xf32>, %n: index) -> (%y: memref<3x?xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 3 blocks {
+    loop.for "t" %t to %n threads {
+      %s = loop.for "k" %k to 5 reduction carry(%a = %z : f32 add) {
+        %p = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %t, %k) : memref<3x?x5xf32>, f32
+        %u = arith.addf %p, %a : f32
+        loop.yield %u : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : f32, memref<3x?xf32>
+    }
+  }
+}
+
+loop.kernel @after(%x: memref<3x5xf32>) -> (%y: memref<3x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 3 blocks {
+    loop.for "t" %t to 4 threads {
+      %m = loop.for "l" %l to 5 reduction carry(%a = %z : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%b, %l) : memref<3x5xf32>, f32
+        %u = arith.addf %p, %a : f32
+        loop.yield %u : f32
+      }
+      %s = loop.for "k" %k to 5 reduction carry(%a = %m : f32 add) {
+        %p = loop.load %x (d0, d1) -> (d0, d1)(%b, %k) : memref<3x5xf32>, f32
+        %u = arith.addf %p, %a : f32
+        loop.yield %u : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : f32, memref<3x4xf32>
+    }
+  }
+}

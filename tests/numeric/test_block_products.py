@@ -1,0 +1,138 @@
+"""Products on a device: tiles of blocks, panels in shared memory, and budgets of what it counts."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from xdsl.ir import Operation
+
+import stepwell as sw
+from stepwell.backends.ptx.counters import Emulation
+from stepwell.conversions.loop_to_scf import tiles
+from stepwell.dialects.loop.ops import ForOp
+
+from ..harness import floats
+
+DEVICE = "cuda:sm_90,emulated"
+TOLERANCE = 2e-5
+"""Sums of up to 70 products of numbers of size 1: one rounding for each, in another order."""
+
+
+def layer(rows: int | None, columns: int, inner: int) -> sw.Module:
+    b = sw.Builder("main")
+    x = b.input("x", (rows, inner), "f32")
+    b.output(b.relu(b.dense(x, floats(columns, inner), bias=floats(columns))), name="y")
+    return b.module()
+
+
+def run(module: sw.Module, *inputs: np.ndarray) -> sw.Executable:
+    exe = sw.compile(module, target=DEVICE)
+    wanted = module.run_reference(*inputs)
+    np.testing.assert_allclose(exe(*inputs), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+    return exe
+
+
+def in_blocks(exe: sw.Executable) -> list[Emulation]:
+    """The launches of blocks that the schedule has made."""
+    return [launch for launch in exe.launches if "_block" in launch.kernel]
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "inner"),
+    [(32, 32, 8), (33, 65, 9), (70, 37, 19), (64, 128, 1), (31, 64, 16), (40, 40, 70)],
+)
+def test_sizes(rows: int, columns: int, inner: int) -> None:
+    """Rows, columns and sums that fill no tile are threads of other launches, or in the thread."""
+    exe = run(layer(rows, columns, inner), floats(rows, inner))
+    assert bool(in_blocks(exe)) == (min(rows, columns) >= 32 and inner >= 8)
+
+
+def test_any_number_of_rows() -> None:
+    module = layer(None, 40, 20)
+    exe = sw.compile(module, target=DEVICE)
+    for rows in (0, 1, 32, 75):
+        x = floats(rows, 20)
+        wanted = module.run_reference(x)
+        np.testing.assert_allclose(exe(x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+        assert [launch.blocks for launch in in_blocks(exe)] == [rows // 32][: rows // 32]
+
+
+def test_batches_at_every_stage() -> None:
+    b = sw.Builder("main")
+    x, y = b.input("x", (2, 33, 9), "f32"), b.input("y", (2, 9, 33), "f32")
+    b.output(b.matmul(x, y), name="z")
+    module, inputs = b.module(), (floats(2, 33, 9), floats(2, 9, 33))
+    exe, wanted = run(module, *inputs), module.run_reference(*inputs)
+    assert [launch.blocks for launch in in_blocks(exe)] == [2]
+    for stage in ("scheduled", "loops"):
+        found = exe.run_at(stage, *inputs)
+        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE, err_msg=stage)
+
+
+def test_the_host_computes_the_same() -> None:
+    """Sums are in one order; without a device, a block is a tile."""
+    module, x = layer(64, 64, 24), floats(64, 24)
+    exe = run(module, x)
+    (made,) = [d for d in exe.decisions if d.pass_name == "loop-schedule"]
+    assert "a tile of 32 x 32 for each block, of 4 x 4 for each thread" in str(made)
+    host = sw.compile(module, schedule=f"@fused_dense_relu: {made.what}")
+    np.testing.assert_array_equal(host(x), exe(x))
+
+
+@pytest.mark.parametrize(
+    ("size", "inner", "edge", "own", "share"),
+    [(64, 64, 32, 4, 0.7), (128, 64, 64, 4, 0.7), (256, 32, 128, 8, 0.8)],
+)
+def test_budgets(size: int, inner: int, edge: int, own: int, share: float) -> None:
+    """What the inner loop may cost: no bank conflict, whole sectors, and mostly products."""
+    exe = run(layer(size, size, inner), floats(size, inner))
+    (launch,) = exe.launches
+    assert launch.threads == (edge // own) ** 2
+    assert launch.blocks == (size // edge) ** 2
+    products = size * size * inner // 32
+    assert launch.mix["fma"] == products
+    loads = [row for row in launch.lines if row.group == "load shared"]
+    assert sum(row.conflicts for row in loads) == 0
+    assert sum(row.warps for row in loads) <= products * 2 // own
+    arithmetic = ("fma", "float", "integer", "conversion")
+    assert products >= share * sum(launch.mix[kind] for kind in arithmetic)
+    panels = [row for row in launch.lines if row.group == "load global" and row.warps > 64]
+    assert sum(row.sectors for row in panels) * 32 == sum(row.bytes for row in panels)
+    # Each block reads its rows and columns once.
+    reads = sum(row.bytes for row in launch.lines if row.group == "load global")
+    assert reads <= launch.blocks * (2 * edge * inner + 2 * edge * own) * 4
+    assert launch.total("diverged") == 0
+
+
+def test_a_missing_barrier_of_a_product_is_a_race() -> None:
+    """Each of those that the conversion derives."""
+    exe, x = sw.compile(layer(32, 32, 16), target=DEVICE), floats(32, 16)
+    exe(x)
+    text = exe.ir("loops")
+    places = [found.start() for found in re.finditer(r"rt\.barrier\n", text)]
+    assert len(places) == 2
+    for place in places:
+        wrong = text[:place] + text[place:].replace("rt.barrier\n", "", 1)
+        broken = sw.compile(sw.from_mlir(wrong, weights=exe.weights("loops")), target=DEVICE)
+        with pytest.raises(sw.EmulationError, match="race"):
+            broken(x)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_conversion_that_forgets_a_barrier_is_found(
+    monkeypatch: pytest.MonkeyPatch, missing: int
+) -> None:
+    """Interpreters need no barriers, so it shows where the emulator runs."""
+    derived = tiles.barriers
+
+    def forgetful(blocks: ForOp) -> set[Operation]:
+        found = derived(blocks)
+        kept = [op for op in blocks.walk() if op in found]
+        return {op for number, op in enumerate(kept) if number != missing}
+
+    monkeypatch.setattr(tiles, "barriers", forgetful)
+    exe = sw.compile(layer(32, 32, 16), target=DEVICE)
+    with pytest.raises(sw.EmulationError, match="race"):
+        exe(floats(32, 16))
