@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation, SSAValue
 
+from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind, Space
@@ -16,6 +17,8 @@ from ...dialects.loop.proofs.levels import space_of
 MOST_THREADS = 1024
 """The most threads that a block has on any device."""
 _WARP = 32
+SHARED_BYTES = 48 << 10
+"""The memory that threads of a block have in common without asking for more."""
 _USUAL_THREADS = 128
 """The threads of a block where no nest of it has a known size."""
 
@@ -32,6 +35,13 @@ def threads_of(blocks: loop.ForOp) -> int:
     ]
     most = max((size for size in sizes if size is not None), default=_USUAL_THREADS)
     return min(MOST_THREADS, max(1, -(-most // _WARP)) * _WARP)
+
+
+def shared_bytes(blocks: loop.ForOp) -> int:
+    """The bytes of the buffers of a block in space `shared`."""
+    buffers = [op for op in blocks.walk() if isinstance(op, loop.LocalOp)]
+    kinds = [memref_type(op.result) for op in buffers if space_of(op) is Space.SHARED]
+    return sum(math.prod(kind.get_shape()) * byte_size(kind.element_type) for kind in kinds)
 
 
 def _is_nest(op: Operation) -> bool:
@@ -60,14 +70,14 @@ def _threads(nest: loop.ForOp) -> int | None:
 def barriers(blocks: loop.ForOp) -> set[Operation]:
     """The operations of a block before which its threads wait for each other.
 
-    These are nests of threads, and loads of all threads, that access what an earlier nest has
-    written, or write what it has accessed, with no other barrier between.
+    These are nests of threads, and loads of all threads or loops of these, that access what an
+    earlier nest has written, or write what it has accessed, with no other barrier between.
     """
     found = set[Operation]()
 
     def run(ops: Iterable[Operation], read: Buffers, written: Buffers) -> tuple[Buffers, Buffers]:
         for op in ops:
-            if isinstance(op, loop.ForOp) and not op.kind.data.is_on_device:
+            if isinstance(op, loop.ForOp) and any(map(_is_nest, loops_in(op.body.block))):
                 after = run(op.body.block.ops, read, written)
                 # Once more, since an iteration follows another. There may be none at all.
                 after = run(op.body.block.ops, *after)

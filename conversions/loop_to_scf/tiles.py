@@ -20,7 +20,7 @@ from ...dialects.program import PARTS
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import fixed
-from .levels import barriers, parts_of, threads_of
+from .levels import SHARED_BYTES, barriers, parts_of, shared_bytes, threads_of
 from .state import State, refuse
 
 
@@ -31,6 +31,8 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
     if kind is LoopKind.ALTERNATING_TILES:
         properties["alternating"] = UnitAttr()
     if kind is LoopKind.BLOCKS:
+        if (wanted := shared_bytes(op)) > SHARED_BYTES:
+            refuse(op, "a block has too little shared memory", f"at most {SHARED_BYTES}", wanted)
         properties["block"] = IntegerAttr(threads_of(op), i64)
         state.barriers |= barriers(nest[-1])
     bounds = [state.bound(inner) for inner in nest]

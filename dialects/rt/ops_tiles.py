@@ -200,6 +200,8 @@ class ParallelTilesOp(IRDLOperation):
         return tuple(self.body.blocks[0].args[1:])
 
     def verify_(self) -> None:
+        if self.block is not None and (self.device is None or self.block.value.data < 1):
+            raise VerifyException(f"{self.name}: wrong block, expected threads of a device")
         if not self.body.blocks:
             raise VerifyException(f"{self.name}: empty body, expected one block")
         expected = (IndexType(), *(value.type for value in self.captures))

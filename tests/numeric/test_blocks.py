@@ -149,6 +149,58 @@ def test_a_wrong_place_is_refused(change: tuple[str, str], says: str) -> None:
         sw.compile(program(NEIGHBOURS.replace(*change)), target=DEVICE)
 
 
+def test_too_much_shared_memory() -> None:
+    kernel = NEIGHBOURS.replace(
+        "memref<40xf32, #loop<space shared>>", "memref<13000xf32, #loop<space shared>>"
+    )
+    says = "a block has too little shared memory, expected at most 49152, got 52000"
+    with pytest.raises(sw.CompileError, match=says):
+        sw.compile(program(kernel), target=DEVICE)
+
+
+SUM_OF_A_ROW = """
+loop.kernel @neighbours(%x: memref<6x5x40xf32>) -> (%y: memref<6x5x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.for "b" %b to 6 blocks {
+    loop.for "c" %c to 5 blocks {
+      %p = loop.local : memref<8xf32, #loop<space shared>>
+      loop.for "t" %t to 8 threads {
+        %s = loop.for "k0" %k to 5 reduction carry(%a = %zero : f32 add) {
+          %v = loop.load %x (d0, d1, d2, d3) -> (d0, d1, d2 * 8 + d3)(%b, %c, %k, %t)
+            : memref<6x5x40xf32>, f32
+          %u = arith.addf %a, %v : f32
+          loop.yield %u : f32
+        }
+        loop.store %s, %p (d0) -> (d0)(%t) : f32, memref<8xf32, #loop<space shared>>
+      }
+      %all = loop.for "k1" %k to 8 reduction carry(%a = %zero : f32 add) {
+        %v = loop.load %p (d0) -> (d0)(%k) : memref<8xf32, #loop<space shared>>, f32
+        %u = arith.addf %a, %v : f32
+        loop.yield %u : f32
+      }
+      loop.for "j" %j to 40 threads {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %c, %j) : memref<6x5x40xf32>, f32
+        %w = arith.divf %v, %all : f32
+        loop.store %w, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %c, %j) : f32, memref<6x5x40xf32>
+      }
+    }
+  }
+}
+"""
+"""A block normalises a row: each thread sums a part of it, and then all sum the parts."""
+
+
+def test_a_row_for_each_block() -> None:
+    x = floats(6, 5, 40) + 2
+    exe = sw.compile(program(SUM_OF_A_ROW), target=DEVICE)
+    for stage in STAGES:
+        found = exe.run_at(stage, x)
+        np.testing.assert_allclose(found, x / x.sum(-1, keepdims=True), 1e-5, err_msg=stage)
+    exe(x)
+    (launch,) = exe.launches
+    assert launch.mix["barrier"] == launch.blocks * launch.threads // 32, "once, before the loop"
+
+
 def test_too_many_parts() -> None:
     kernel = NEIGHBOURS.replace("40", "2500").replace("39", "2499")
     text = PROGRAM.replace("KERNEL", kernel).replace("x40x", "x2500x")

@@ -149,6 +149,17 @@ func.func @tiles_arguments(%n: index, %x: memref<4xf32>) {
 
 // -----
 
+func.func @tiles_block(%n: index) {
+  // expected-error @+1 {{rt.parallel_tiles: wrong block, expected threads of a device}}
+  rt.parallel_tiles %n block 32 {
+  ^bb0(%t: index):
+    rt.yield
+  }
+  func.return
+}
+
+// -----
+
 func.func @tiles_end(%n: index) {
   // expected-error @+1 {{rt.parallel_tiles: body does not end, expected rt.yield}}
   rt.parallel_tiles %n {
