@@ -151,8 +151,8 @@ def _nest(schedule: Schedule, nest: str) -> list[str]:
         reasons += _inside(schedule, nest, (schedule_lanes,))
         _tile_rest(schedule, others)
         return reasons
-    tiled = schedule.attempt(lambda: cut_thread_tiles(schedule, nest))
-    return reasons + _inside(schedule, tiled or nest, RULES[1:])
+    # The first loop that is worth it: an image has a batch of 1.
+    return reasons + _inside(schedule, _tiled(schedule, nest) or nest, RULES[1:])
 
 
 def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
@@ -170,11 +170,16 @@ def _staged_rows(schedule: Schedule, nest: str) -> list[str] | None:
 
 def _tile_rest(schedule: Schedule, others: set[str]) -> None:
     """Tile the first loop that can be tiled, in the first nest that is not one of these others."""
-    left = [name for name in _top_loops(schedule.kernel) if name not in others]
-    around = perfect_nest(schedule.for_loop(left[0])) if left else []
-    for name in [loop.loop_name.data for loop in around]:
-        if schedule.attempt(lambda name=name: cut_thread_tiles(schedule, name)):
-            return
+    if left := [name for name in _top_loops(schedule.kernel) if name not in others]:
+        _tiled(schedule, left[0])
+
+
+def _tiled(schedule: Schedule, nest: str) -> str | None:
+    """Cut the first loop of a perfect nest that can be cut into tiles; return that in a tile."""
+    for name in [loop.loop_name.data for loop in perfect_nest(schedule.for_loop(nest))]:
+        if inner := schedule.attempt(lambda name=name: cut_thread_tiles(schedule, name)):
+            return inner
+    return None
 
 
 def _top_loops(kernel: KernelOp) -> list[str]:

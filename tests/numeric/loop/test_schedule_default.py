@@ -199,6 +199,24 @@ def test_threads_of_each_channel(channels: int, size: int, window: int, tiles: l
     assert re.findall(r"tiles\((\w+)\)", scheduled) == tiles
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "tiles"),
+    [
+        (128, 49, ["j0"]),  # eight blocks of an image
+        (32, 97, ["l0"]),  # rows of the two blocks
+        (32, 13, []),  # not worth it
+    ],
+)
+def test_threads_of_the_windows_of_one_image(channels: int, size: int, tiles: list[str]) -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (1, channels // 16, size, size, 16))
+    b.output(b.pool(x, "max", [3, 3, 1]))
+    exe = sw.compile(b.module(), target="x86-64-v3", threads=2)
+    assert re.findall(r"tiles\((\w+)\)", exe.ir("scheduled")) == tiles
+    image = floats(1, channels // 16, size, size, 16)
+    np.testing.assert_array_equal(exe(image), b.module().run_reference(image))
+
+
 @pytest.mark.parametrize(("n", "is_parallel"), [(128, False), (256, True)])
 def test_threads_of_a_row_with_many_weights(kernels, kernel_of, n: int, is_parallel: bool) -> None:
     """More than the second-level cache keeps take longer to load than to multiply."""
