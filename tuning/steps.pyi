@@ -356,6 +356,28 @@ class Steps:
                 if a bound would depend on an inner loop.
         """
 
+    def share_rows(self, loop: str, threads: int) -> Self:
+        """Run the body of a loop on the threads of a block, so that an iteration is a block.
+
+            for i: { s = reduce k to n: s + x[i, k]; for j: y[i, j] = x[i, j] * s }
+            ->  for i blocks: {
+                    for t to 32 threads: p[t] = reduce k to (n - t) ceildiv 32: p[t] + x[i, 32 * k + t]
+                    s = reduce t to 32: s + p[t]
+                    for j threads: y[i, j] = x[i, j] * s }
+
+        Parallel loops become nests of threads, local buffers are in shared memory, and each thread
+        computes the scalars. A reduction is one of each thread over every so manieth iteration, whose
+        neighbours are those of other threads, and one over the partial results, in a fixed order.
+
+        Args:
+            loop: the loop; perfectly nested loops around it are loops of blocks as well.
+            threads: the number of parts of a reduction.
+
+        Raises:
+            ScheduleError: if the loops around it have more in them, if a reduction in it cannot be
+                divided, or if the body has a serial loop or a buffer of unknown size.
+        """
+
     def sink(self, loop: str) -> Self:
         """Make a loop perfectly nested: statements before the inner loop move into it.
 

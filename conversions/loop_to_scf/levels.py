@@ -17,8 +17,6 @@ from ...dialects.loop.proofs.levels import space_of
 MOST_THREADS = 1024
 """The most threads that a block has on any device."""
 _WARP = 32
-SHARED_BYTES = 48 << 10
-"""The memory that threads of a block have in common without asking for more."""
 _USUAL_THREADS = 128
 """The threads of a block where no nest of it has a known size."""
 

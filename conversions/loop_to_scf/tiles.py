@@ -15,12 +15,12 @@ from ...core.ir.typed import memref_type, resized
 from ...core.ir.walks import operations_in
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind, Space
-from ...dialects.loop.proofs.levels import space_of, thread_nest
+from ...dialects.loop.proofs.levels import SHARED_BYTES, space_of, thread_nest
 from ...dialects.program import PARTS
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
 from .indices import fixed
-from .levels import SHARED_BYTES, barriers, parts_of, shared_bytes, threads_of
+from .levels import barriers, parts_of, shared_bytes, threads_of
 from .state import State, refuse
 
 

@@ -32,6 +32,9 @@ from ..ops_access import LoadOp, StoreOp
 from ..ops_values import LocalOp, refuse
 from .bounds import iterations
 
+SHARED_BYTES = 48 << 10
+"""The memory that the threads of a block have in common without asking for more."""
+
 
 def check_levels(op: LoopBase) -> None:
     """Check that a loop on a device is at a place for its kind, and what blocks have in them.

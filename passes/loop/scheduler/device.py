@@ -1,4 +1,4 @@
-"""Kernels on a device: products in blocks of threads, iterations of other nests as threads."""
+"""Kernels on a device: products and rows in blocks of threads, else iterations."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, KernelOp
 from .block_products import schedule_block_product
+from .block_rows import schedule_block_rows
 from .schedule import Schedule
 
 
 def schedule_for_device(schedule: Schedule) -> list[str]:
-    """Tile products for blocks, and bind the parallel loops of other nests; return the reasons.
+    """Tile products and share rows, and bind the loops of other nests; return the reasons.
 
     A kernel with more at its top than independent nests, such as the sum of all elements, runs in
     one thread.
@@ -28,8 +29,10 @@ def schedule_for_device(schedule: Schedule) -> list[str]:
         return ["one thread, as statements are outside of parallel loops"]
     reasons: list[str] = []
     for name in [nest.loop_name.data for nest in nests]:
-        reason = schedule.attempt(lambda name=name: schedule_block_product(schedule, name))
-        reasons += [reason] if reason else []
+        for rule in (schedule_block_product, schedule_block_rows):
+            if reason := schedule.attempt(lambda name=name, rule=rule: rule(schedule, name)):
+                reasons.append(reason)
+                break
     left = [op for op in schedule.kernel.body.block.ops if isinstance(op, ForOp)]
     for nest in filter(_is_independent, left):
         names: list[str] = []

@@ -64,6 +64,9 @@ class StepMethods:
     def reorder(self, *loops: str) -> None:
         """Nest perfectly nested loops in this order."""
 
+    def share_rows(self, loop: str, threads: int) -> None:
+        """Run the body of a loop on the threads of a block, so that an iteration is a block."""
+
     def sink(self, loop: str) -> None:
         """Make a loop perfectly nested: statements before the inner loop move into it."""
 

@@ -1,0 +1,41 @@
+"""Rows on a device, such as those of a softmax: a block of threads for each."""
+
+from __future__ import annotations
+
+from xdsl.ir.affine import AffineDimExpr
+
+from ....dialects.loop.loops import extent_of
+from ....dialects.loop.nests import perfect_nest
+from ....dialects.loop.ops import ForOp, LoadOp
+from .schedule import Schedule
+
+WARP = 32
+"""The threads that execute one instruction, and the shortest row that is worth a block."""
+LONG = 1024
+"""From this length on, a row has several warps."""
+WARPS = 4
+
+
+def schedule_block_rows(schedule: Schedule, nest: str) -> str | None:
+    """Share the rows of a nest among threads; return the reason, None where it does not fit.
+
+    A row is reduced, and what else is done with it is in other loops; or it is only reduced, and
+    its elements are neighbours.
+    """
+    last = perfect_nest(schedule.for_loop(nest))[-1]
+    inner = [op for op in last.body.block.ops if isinstance(op, ForOp)]
+    sizes = [extent_of(op) or 0 for op in inner if op.is_reduction and not op.over_entries]
+    if max(sizes, default=0) < WARP or (len(inner) == 1 and not _is_contiguous(inner[0])):
+        return None
+    threads = WARP if max(sizes) < LONG else WARPS * WARP
+    schedule.share_rows(last.loop_name.data, threads)
+    return f"a block for each {last.loop_name.data}, whose sums have {threads} parts"
+
+
+def _is_contiguous(reduction: ForOp) -> bool:
+    """Whether a reduction reads one input, at neighbouring places."""
+    loads = [op for op in reduction.walk() if isinstance(op, LoadOp)]
+    if len(loads) != 1 or not loads[0].map.data.results:
+        return False
+    last = loads[0].map.data.results[-1]
+    return isinstance(last, AffineDimExpr) and loads[0].indices[last.position] is reduction.variable

@@ -1,0 +1,70 @@
+// RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i}" | filecheck %s
+// RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=k}" 2>&1 | filecheck %s --check-prefix=CARRIES
+// RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=2000}" 2>&1 | filecheck %s --check-prefix=MANY
+// RUN: not stepwell-opt %s -p "loop-share-rows{kernel=serial loop=i}" 2>&1 | filecheck %s --check-prefix=SERIAL
+// RUN: not stepwell-opt %s -p "loop-share-rows{kernel=serial loop=j}" 2>&1 | filecheck %s --check-prefix=AROUND
+// RUN: not stepwell-opt %s -p "loop-share-rows{kernel=large loop=i}" 2>&1 | filecheck %s --check-prefix=LARGE
+
+// CARRIES: loop-share-rows: loop "k" of @rows: it carries values
+// MANY: loop-share-rows: loop "i" of @rows: wrong number of threads, expected at most 1024, got 2000
+// SERIAL: loop-share-rows: loop "i" of @serial: "j" in it is neither parallel nor a reduction of a bound
+// AROUND: loop-share-rows: loop "j" of @serial: wrong kind, expected parallel, got serial
+// LARGE: loop-share-rows: loop "i" of @large: its buffers are too large for shared memory, expected at most 49152 bytes, got 80000
+
+// Each thread sums every 32nd element, and then all of them the parts. A buffer is shared, and a
+// store of the block is one of its first thread.
+// CHECK-LABEL: loop.kernel @rows(
+// CHECK:       loop.for "b" %b to 2 blocks {
+// CHECK-NEXT:    loop.for "i" %i to 4 blocks {
+// CHECK-NEXT:      %[[H:.*]] = loop.local : memref<70xf32, #loop<space shared>>
+// CHECK-NEXT:      loop.for "j" %j to 70 threads {
+// CHECK:             loop.store %{{.*}}, %[[H]]
+// CHECK:           %[[P:.*]] = loop.local : memref<32xf32, #loop<space shared>>
+// CHECK-NEXT:      loop.for "kt" %kt to 32 threads {
+// CHECK:             %[[S:.*]] = loop.for "k" %k to {{.*}}(%kt) reduction carry(
+// CHECK-NEXT:          loop.load %[[H]] (d0, d1) -> ((d0 + (d1 * 32)))(%kt, %k)
+// CHECK:             loop.store %[[S]], %[[P]] (d0) -> (d0)(%kt)
+// CHECK:           %[[ALL:.*]] = loop.for "kp" %kp to 32 reduction carry(%{{.*}} = %first : f32 add) {
+// CHECK-NEXT:        loop.load %[[P]] (d0) -> (d0)(%kp)
+// CHECK-NEXT:        arith.addf
+// CHECK:           loop.for "is" %{{.*}} to 1 threads {
+// CHECK-NEXT:        loop.store %[[ALL]], %y
+loop.kernel @rows(%x: memref<2x4x70xf32>) -> (%y: memref<2x4xf32>) {
+  %first = arith.constant 1.0 : f32
+  loop.for "b" %b to 2 {
+    loop.for "i" %i to 4 {
+      %h = loop.local : memref<70xf32>
+      loop.for "j" %j to 70 {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%b, %i, %j) : memref<2x4x70xf32>, f32
+        loop.store %v, %h (d0) -> (d0)(%j) : f32, memref<70xf32>
+      }
+      %s = loop.for "k" %k to 70 reduction carry(%a = %first : f32 add) {
+        %v = loop.load %h (d0) -> (d0)(%k) : memref<70xf32>, f32
+        %u = arith.addf %a, %v : f32
+        loop.yield %u : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %i) : f32, memref<2x4xf32>
+    }
+  }
+}
+
+loop.kernel @serial(%x: memref<4x70xf32>) -> (%y: memref<4x70xf32>) {
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 70 serial {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x70xf32>, f32
+      loop.store %v, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x70xf32>
+    }
+  }
+}
+
+loop.kernel @large(%x: memref<4x20000xf32>) -> (%y: memref<4xf32>) {
+  loop.for "i" %i to 4 {
+    %h = loop.local : memref<20000xf32>
+    loop.for "j" %j to 20000 {
+      %v = loop.load %x (d0, d1) -> (d0, d1)(%i, %j) : memref<4x20000xf32>, f32
+      loop.store %v, %h (d0) -> (d0)(%j) : f32, memref<20000xf32>
+    }
+    %w = loop.load %h () -> (7)() : memref<20000xf32>, f32
+    loop.store %w, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
