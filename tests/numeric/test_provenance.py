@@ -116,6 +116,7 @@ SLOW = (
 )
 
 
+@pytest.mark.unguarded("buffers of kernels take time in Python")
 @pytest.mark.parametrize("name", cases(NAMES, [name for name in NAMES if name not in SLOW]))
 def test_examples(
     name: str,
