@@ -335,6 +335,8 @@ class _Layer:
     def _zeros(self, axes: Sequence[int], size: int | None) -> Value:
         """A vector of zeros, as long as the other dimension of x: an empty sum is 0."""
         b, x = self._b, self._x
+        if x.shape[2] is None:
+            x = b.reduce(x, "sum", axes=[2], keepdims=True)
         ends = [WHOLE_END if n is None else n for n in x.shape[:2]]
         return b.reduce(b.slice(x, starts=[0, 0, 0], ends=[*ends, 0]), "sum", axes=axes)
 

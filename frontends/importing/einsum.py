@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ...core.algebra.dims import Dim, product
 from .nodes import ModelNode
-from .selection import sliced, whole
-from .shapes import reshaped, transposed, unsqueezed
+from .selection import checked_sizes, sliced, whole
+from .shapes import places_of, reshaped, transposed, unsqueezed
 from .values import Value
 
 _SUBSCRIPTS = re.compile(r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?")
@@ -97,16 +97,19 @@ def _joined(node: ModelNode, x: _Labelled, label: str) -> _Labelled:
     """The last two dimensions of a label as one: each (n + 1)th element of the n * n."""
     axes = [axis for axis, own in enumerate(x.labels) if own == label][-2:]
     size, other = (x.value.shape[axis] for axis in axes)
+    rest = [axis for axis in range(x.value.rank) if axis not in axes]
+    names = (*(x.labels[axis] for axis in rest), label)
     if not (size.is_static and other.is_static):
-        raise node.unsupported(f"the diagonal of dimensions {size} and {other}")
+        places = checked_sizes(node, places_of(node, size), size, other, f"dimensions {label}")
+        found = node.gather_nd(transposed(node, x.value, [*axes, *rest]), [places, places])
+        return _Labelled(transposed(node, found, [*range(1, found.rank), 0]), names)
     if size != other:
         raise node.broken(f"dimensions {label} differ", size, other)
-    rest = [axis for axis in range(x.value.rank) if axis not in axes]
     moved = transposed(node, x.value, [*rest, *axes])
     flat = reshaped(node, moved, [*moved.shape[:-2], size * size])
     parts = whole(flat)
     parts[-1] = (0, size.value**2, size.value + 1)
-    return _Labelled(sliced(node, flat, parts), (*(x.labels[axis] for axis in rest), label))
+    return _Labelled(sliced(node, flat, parts), names)
 
 
 def _reduced(node: ModelNode, x: _Labelled, kept: set[str]) -> _Labelled:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from ...core.algebra.dims import Dim
+from ...dialects.graph import ops as graph
 from ...dialects.graph.ops.moves.select import WHOLE_END
+from .dtypes import element_type
 from .nodes import ModelNode, Number
 from .shapes import places_of, sliced_to, transposed, unsqueezed
 from .values import Value
@@ -48,6 +51,23 @@ def apart(node: ModelNode, x: Value, axis: int, sizes: Sequence[int]) -> list[Va
     return results
 
 
+def cut_by(
+    node: ModelNode,
+    x: Value,
+    axis: int,
+    first: Number,
+    step: Number,
+    count: Number,
+    size: int | None = None,
+) -> Value:
+    """`count` elements of an axis, which the model may declare to be this size."""
+    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
+    sizes[axis] = DYNAMIC_INDEX if size is None else size
+    kind = TensorType(element_type(x.dtype), sizes)
+    start, by, own = (node.value(n, np.dtype(np.int64)) for n in (first, step, count))
+    return node.apply(graph.DynamicSliceOp, x, start, by, own, axis=axis, result_type=kind)
+
+
 def padded(
     node: ModelNode,
     x: Value,
@@ -62,7 +82,10 @@ def padded(
         if before >= 0 and after >= 0:
             continue
         if not x.shape[axis].is_static:
-            raise node.unsupported(f"cropping symbolic dimension {x.shape[axis]}")
+            first, last = max(0, -before), max(0, -after)
+            x = cut_by(node, x, axis, Dim.of(first), Dim.of(1), x.shape[axis] - first - last)
+            parts[axis] = 0, WHOLE_END, 1
+            continue
         size = x.shape[axis].value
         start, end = max(0, -before), size - max(0, -after)
         if start > end:
@@ -72,10 +95,40 @@ def padded(
     low, high = [max(0, n) for n in low], [max(0, n) for n in high]
     if not any(low) and not any(high):
         return x
-    for dim, margins in zip(x.shape, zip(low, high, strict=True), strict=True):
-        if mode != "constant" and any(margins) and not dim.is_static:
-            raise node.unsupported(f"padding of symbolic dimension {dim} with mode {mode}")
-    return node.pad(x, low=low, high=high, value=value, mode=mode)
+    if mode != "constant":
+        for axis, dim in enumerate(x.shape):
+            if not dim.is_static:
+                x = _repeated_ends(node, x, axis, low[axis], high[axis], mode)
+                low[axis] = high[axis] = 0
+    return node.pad(x, low=low, high=high, value=value, mode=mode) if any((*low, *high)) else x
+
+
+def _repeated_ends(node: ModelNode, x: Value, axis: int, low: int, high: int, mode: str) -> Value:
+    """`x` between elements of its own along an axis; of too few ones, indices are out of range."""
+    before, after = {
+        "edge": ([0] * low, [-1] * high),
+        "reflect": (range(low, 0, -1), range(-2, -2 - high, -1)),
+        "wrap": (range(-low, 0), range(high)),
+    }[mode]
+    ends = [node.known(np.array(places, np.int64)) for places in (before, after)]
+    first, last = (node.gather(x, own, axis=axis) for own in ends)
+    parts = [*([first] if low else []), x, *([last] if high else [])]
+    return node.concat(parts, axis=axis) if len(parts) > 1 else x
+
+
+def checked_sizes(node: ModelNode, x: Value, one: Dim, other: Dim, what: str) -> Value:
+    """`x`, after a check that two sizes agree.
+
+    Raises:
+        ImportModelError: if they are known and differ.
+    """
+    if one == other:
+        return x
+    if one.is_static and other.is_static:
+        raise node.broken(f"{what} differ", one, other)
+    sizes = [node.value(size, np.dtype(np.int64)) for size in (one, other)]
+    text = f"{what} differ, expected {{0}}, got {{1}}"
+    return node.check(x, node.equal(*sizes), sizes, text)
 
 
 def triangle(node: ModelNode, x: Value, k: Number, *, upper: bool) -> Value:

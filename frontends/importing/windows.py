@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...core.algebra.dims import Dim
+from ...core.algebra.dims import Dim, product
 from ...core.dtype_names import is_real
 from .elementwise import cast, is_nan
 from .nodes import ModelNode
-from .selection import padded, sliced, taken, whole
-from .shapes import broadcast, reshaped, transposed, unsqueezed
+from .selection import cut_by, padded, sliced, taken, whole
+from .shapes import broadcast, places_of, reshaped, transposed, unsqueezed
 from .values import Value
 
 
@@ -160,13 +160,18 @@ def divisor_of(node: ModelNode, counts: Sequence[np.ndarray | Value], dtype: np.
     return functools.reduce(node.mul, factors)
 
 
-def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
-    """For each window, the places of its elements: [windows, elements].
+Places = np.ndarray | Sequence[Value]
+"""Of each window of an axis the places of its elements: [window, element], or for each element a
+vector with its places in all windows."""
+
+
+def places_along(node: ModelNode, axis: Axis) -> Places:
+    """For each window, the places of its elements.
 
     A place outside of the operand is another one of the same window.
     """
     if not axis.size.is_static:
-        raise node.unsupported(f"places in symbolic dimension {axis.size}")
+        return _computed_places(node, axis)
     size = axis.size.value
     starts = np.arange(axis.positions.value)[:, None] * axis.stride - axis.low
     first = np.maximum(-(starts // axis.dilation), 0)
@@ -176,40 +181,65 @@ def places_along(node: ModelNode, axis: Axis) -> np.ndarray:
     return starts + np.clip(np.arange(axis.window)[None], first, last) * axis.dilation
 
 
-def placed_maxima(node: ModelNode, x: Value, windows: Sequence[np.ndarray]) -> tuple[Value, Value]:
+def _computed_places(node: ModelNode, axis: Axis) -> list[Value]:
+    """The places of the elements of windows along an axis of a symbolic size."""
+    if axis.more_after is not None:
+        raise node.unsupported(f"places in symbolic dimension {axis.size} with auto_pad", "pads")
+    every = places_of(node, axis.size + axis.low + axis.high)
+    windows = cut_by(node, every, 0, Dim.of(0), Dim.of(1), axis.positions)
+    start = node.sub(node.mul(windows, axis.stride), axis.low)
+    # Numbers of elements inside: none of these quotients is of negative numbers.
+    missing = node.add(node.max(node.sub(0, start), 0), axis.dilation - 1)
+    first = node.div(missing, axis.dilation)
+    last = node.div(node.sub(node.number(axis.size - 1), start), axis.dilation)
+    inside = (node.min(node.max(first, number), last) for number in range(axis.window))
+    return [node.add(start, node.mul(number, axis.dilation)) for number in inside]
+
+
+def placed_maxima(node: ModelNode, x: Value, windows: Sequence[Places]) -> tuple[Value, Value]:
     """The maximum of each window on the trailing dimensions, and its place in the image.
 
     Of several places it is the first one, but the last one of NaNs, as in torch.
 
     Args:
-        windows: for each axis, the places of the elements of its windows: [window, element], in
-            order; repeated ones count once.
+        windows: for each axis, the places of the elements of its windows, in order; repeated ones
+            count once.
     """
     first, place = x.rank - len(windows), None
-    image = [dim.value for dim in x.shape[first:]]
+    image = x.shape[first:]
     for number in reversed(range(len(windows))):
-        step = math.prod(image[number + 1 :])
+        step = product(image[number + 1 :])
         x, place = _maxima_along(node, x, place, first + number, windows[number], step)
     assert place is not None
     return x, cast(node, place, np.dtype(np.int64))
 
 
 def _maxima_along(
-    node: ModelNode, x: Value, place: Value | None, axis: int, windows: np.ndarray, step: int
+    node: ModelNode, x: Value, place: Value | None, axis: int, windows: Places, step: Dim
 ) -> tuple[Value, Value]:
     """The maxima of windows along an axis, and their places: `step` for each element of it."""
 
-    def at(number: int) -> tuple[Value, Value]:
-        """An element of each window, and its place."""
-        places = windows[:, number]
-        own = node.known((places * step).astype(np.int64).reshape(-1, *[1] * (x.rank - axis - 1)))
-        if place is not None:
-            own = node.add(taken(node, place, axis, places), own)
-        return taken(node, x, axis, places), own
+    def chosen(value: Value, places: np.ndarray | Value) -> Value:
+        if isinstance(places, Value):
+            return node.gather(value, places, axis=axis)
+        return taken(node, value, axis, places)
 
-    best, where = at(0)
-    for number in range(1, windows.shape[1]):
-        value, own = at(number)
+    def at(places: np.ndarray | Value) -> tuple[Value, Value]:
+        """An element of each window, and its place."""
+        if isinstance(places, np.ndarray) and step.is_static:
+            own = node.known((places * step.value).astype(np.int64))
+        else:
+            known = places if isinstance(places, Value) else node.known(places.astype(np.int64))
+            own = node.mul(known, node.number(step))
+        own = unsqueezed(node, own, list(range(1, x.rank - axis)))
+        if place is not None:
+            own = node.add(chosen(place, places), own)
+        return chosen(x, places), own
+
+    elements = list(windows.T) if isinstance(windows, np.ndarray) else windows
+    best, where = at(elements[0])
+    for places in elements[1:]:
+        value, own = at(places)
         larger = node.less(best, value)
         if is_real(x.dtype):
             larger = node.logical_or(larger, is_nan(node, value))

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, i64
 
 from ...core.algebra.dims import Dim, product
 from ...dialects.graph import ops as graph
-from ..importing.dtypes import element_type
 from ..importing.nodes import Number
 from ..importing.values import Value
 from .nodes import Node
@@ -93,14 +91,3 @@ def numbers_below(node: Node, count: Number, size: int | None = None) -> Value:
     """The numbers below a scalar, which the model may declare to be this size."""
     kind = TensorType(i64, [DYNAMIC_INDEX if size is None else size])
     return node.apply(graph.ArangeOp, count, result_type=kind)
-
-
-def cut_by(
-    node: Node, x: Value, axis: int, first: Number, step: Number, count: Number, size: int | None
-) -> Value:
-    """`count` elements of an axis, which the model may declare to be this size."""
-    sizes = [dim.value if dim.is_static else DYNAMIC_INDEX for dim in x.shape]
-    sizes[axis] = DYNAMIC_INDEX if size is None else size
-    kind = TensorType(element_type(x.dtype), sizes)
-    start, by, own = (node.value(n, np.dtype(np.int64)) for n in (first, step, count))
-    return node.apply(graph.DynamicSliceOp, x, start, by, own, axis=axis, result_type=kind)

@@ -14,10 +14,10 @@ from ...dialects.graph import ops as graph
 from ..importing.dtypes import element_type
 from ..importing.elementwise import remainder
 from ..importing.nodes import Number
-from ..importing.selection import sliced
+from ..importing.selection import cut_by, sliced
 from ..importing.shapes import reshaped, squeezed, unsqueezed
 from ..importing.values import Value
-from .dynamic import Element, cut_by, numbers_below
+from .dynamic import Element, numbers_below
 from .nodes import Node
 
 _I64 = np.dtype(np.int64)

@@ -9,9 +9,9 @@ import numpy as np
 from ...core.algebra.dims import Dim
 from ...dialects.graph.ops.moves.select import WHOLE_END
 from ..counts import step_count
-from ..importing.selection import sliced, whole
+from ..importing.selection import cut_by, sliced, whole
 from ..importing.values import Value
-from .dynamic import Element, cut_by
+from .dynamic import Element
 from .nodes import Node
 
 _BEYOND = 1 << 62

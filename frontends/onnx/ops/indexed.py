@@ -5,8 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ....core.algebra.dims import Dim, product
-from ...importing.selection import gathered_beside, scattered_beside, sliced, whole
-from ...importing.shapes import reshaped, squeezed, transposed, unsqueezed
+from ...importing.selection import (
+    checked_sizes,
+    gathered_beside,
+    scattered_beside,
+    sliced,
+    whole,
+)
+from ...importing.shapes import (
+    broadcast,
+    places_of,
+    reshaped,
+    squeezed,
+    transposed,
+    unsqueezed,
+)
 from ...importing.values import Value
 from ..axes import along_axis_by
 from ..dynamic import Element
@@ -44,7 +57,7 @@ def gather_nd(node: Node) -> Value:
     if not 0 <= count < min(x.rank, indices.rank):
         limit = min(x.rank, indices.rank)
         raise node.broken("batch_dims out of range", f"0 <= batch_dims < {limit}", count)
-    batches = [_batch(node, indices, axis) for axis in range(count)]
+    batches = [_batch(node, x, indices, axis) for axis in range(count)]
     places = [*batches, *_components(node, x.rank - count, indices)]
     return node.gather_nd(x, places)
 
@@ -71,12 +84,15 @@ def _components(node: Node, limit: int, indices: Value) -> list[Value]:
     return [squeezed(node, sliced(node, indices, part), [last]) for part in parts]
 
 
-def _batch(node: Node, indices: Value, axis: int) -> Value:
+def _batch(node: Node, x: Value, indices: Value, axis: int) -> Value:
     """The place of each index along a batch dimension, which indices and data have in common."""
     sizes = indices.shape[:-1]
-    if not all(dim.is_static for dim in sizes):
-        raise node.unsupported("batch_dims with symbolic dimensions")
-    return node.known(np.indices([dim.value for dim in sizes])[axis])
+    if all(dim.is_static for dim in sizes):
+        places = node.known(np.indices([dim.value for dim in sizes])[axis])
+    else:
+        others = [other for other in range(len(sizes)) if other != axis]
+        places = broadcast(node, unsqueezed(node, places_of(node, sizes[axis]), others), sizes)
+    return checked_sizes(node, places, x.shape[axis], sizes[axis], f"batch dimensions {axis}")
 
 
 @converts("TopK", since=1)

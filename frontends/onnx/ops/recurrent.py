@@ -12,7 +12,9 @@ from xdsl.ir import Block
 from ....core.algebra.dims import Dim, Shape
 from ....dialects.graph.interfaces import text
 from ...builder import Builder
-from ...importing.values import Value, is_static
+from ...importing.selection import checked_sizes
+from ...importing.shapes import reshaped
+from ...importing.values import Value
 from ...values import Value as Built
 from ..nodes import Node
 from ..registry import converts
@@ -88,7 +90,7 @@ class RecurrentLayer:
         operands: Sequence[Value | None] | None = None,
     ) -> None:
         node.ignore("output_sequence")  # of opset 1: whether Y is of use
-        self._operands = node.inputs if operands is None else operands
+        self._operands = list(node.inputs if operands is None else operands)
         self._node, self.builder = node, Builder("layer")
         self._batch_first = node.attr_int("layout") == 1
         self._direction = node.attr_string("direction", "forward")
@@ -183,18 +185,17 @@ class RecurrentLayer:
         for number, value in enumerate((x, w, r)):
             if value.rank != 3:
                 raise node.broken(f"operand {number} has the wrong rank", 3, value.rank)
-        hidden = r.shape[2]
-        if not is_static((*r.shape, *w.shape, x.shape[2])):
-            raise node.unsupported("weights and inputs of symbolic width")
+        hidden, width = self._hidden(gates, w, r), x.shape[2]
         if node.has("hidden_size") and node.attr_int("hidden_size") != hidden.value:
             got = node.attr_int("hidden_size")
             raise node.broken('attribute "hidden_size" does not fit', hidden, got)
+        width = w.shape[2] if not width.is_static else width
         _, batch = self._steps_and_batch(x.shape)
         count, rows = Dim.of(self._directions), Dim.of(gates * hidden.value)
         state = (batch, count, hidden) if self._batch_first else (count, batch, hidden)
         shapes: list[Shape] = [
-            x.shape,
-            (count, rows, x.shape[2]),
+            (*x.shape[:2], width),
+            (count, rows, width),
             (count, rows, hidden),
             (count, Dim.of(2 * rows.value)),
             (batch,),
@@ -205,6 +206,28 @@ class RecurrentLayer:
         for number, (value, shape) in enumerate(zip(self._operands, shapes, strict=False)):
             if value is not None:
                 self._check_operand(number, value, shape)
+                self._operands[number] = self._pinned(number, value, shape)
+
+    def _hidden(self, gates: int, w: Value, r: Value) -> Dim:
+        """The number of hidden units, which one of the weights or an attribute has."""
+        if r.shape[2].is_static:
+            return r.shape[2]
+        for rows in (r.shape[1], w.shape[1]):
+            if rows.is_static:
+                return Dim.of(rows.value // gates)
+        if not self._node.has("hidden_size"):
+            raise self._node.unsupported("a symbolic number of hidden units", "hidden_size")
+        return Dim.of(self._node.attr_int("hidden_size"))
+
+    def _pinned(self, number: int, value: Value, shape: Shape) -> Value:
+        """An operand whose known sizes are static, after a check of each."""
+        node, what = self._node, f"sizes of operand {number}"
+        known = tuple(b if b.is_static else a for a, b in zip(value.shape, shape, strict=True))
+        if known == value.shape:
+            return value
+        for own, size in zip(value.shape, known, strict=True):
+            value = checked_sizes(node, value, size, own, what)
+        return reshaped(node, value, known)
 
     def _check_operand(self, number: int, value: Value, shape: Shape) -> None:
         node, dtype = self._node, self._operand(0).dtype

@@ -7,7 +7,6 @@ ONNX pads inside these operators, the dialect before them: explicit padding, nam
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -17,7 +16,7 @@ from ....core.algebra.dims import Dim, product
 from ....dialects.graph.ops.moves.pad_same import same_padding
 from ...importing.elementwise import modulo
 from ...importing.selection import padded
-from ...importing.shapes import reshaped
+from ...importing.shapes import places_of, reshaped, unsqueezed
 from ...importing.values import Value, is_static
 from ...importing.windows import (
     Axis,
@@ -215,19 +214,21 @@ def largest(node: Node, x: Value) -> Value:
 
 def _in_whole_tensor(node: Node, places: Value, x: Value, by_columns: bool) -> Value:
     """Places in images as places in all images, which may be stored column by column."""
-    if not is_static(x.shape):
-        raise node.unsupported("places of maxima in images of symbolic sizes")
-    batch, channels, *image = (dim.value for dim in x.shape)
-    size, step = math.prod(image), 1
+    (batch, channels), image, step = x.shape[:2], x.shape[2:], Dim.of(1)
     if by_columns:
         parts: list[Value] = []
         for axis, extent in enumerate(image):
-            along = node.div(places, math.prod(image[axis + 1 :]))
-            parts.append(node.mul(modulo(node, along, node.known(np.array(extent))), step))
-            step *= extent
+            along = node.div(places, node.number(product(image[axis + 1 :])))
+            parts.append(node.mul(modulo(node, along, node.number(extent)), node.number(step)))
+            step = step * extent
         places = functools.reduce(node.add, parts)
-    first = np.arange(batch * channels).reshape(batch, channels, *[1] * len(image)) * size
-    return node.add(places, node.known(first))
+    if is_static(x.shape):
+        known = np.arange((batch * channels).value) * product(image).value
+        shape = batch.value, channels.value, *[1] * len(image)
+        return node.add(places, node.known(known.reshape(shape)))
+    rows = node.mul(unsqueezed(node, places_of(node, batch), [1]), node.number(channels))
+    first = node.mul(node.add(rows, places_of(node, channels)), node.number(product(image)))
+    return node.add(places, unsqueezed(node, first, list(range(2, x.rank))))
 
 
 @converts("AveragePool", since=1)

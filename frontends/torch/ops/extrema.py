@@ -9,7 +9,7 @@ import numpy as np
 
 from ...importing.parts import maximum_of_parts
 from ...importing.values import Value, is_static
-from ...importing.windows import placed_maxima, places_along
+from ...importing.windows import Places, placed_maxima, places_along
 from ..nodes import Node
 from ..registry import converts
 from .window import max_pool, max_pool_axes, spatial
@@ -41,13 +41,13 @@ def adaptive_max_pool(node: Node, x: Value, output_size: Sequence[Any]) -> list[
     return _windowed(node, x, tables)
 
 
-def _windowed(node: Node, x: Value, tables: Sequence[np.ndarray]) -> list[Value | None]:
+def _windowed(node: Node, x: Value, tables: Sequence[Places]) -> list[Value | None]:
     """The maxima of windows, and their places in the image as one number.
 
     Args:
         node: the node.
         x: images, [..., *sizes].
-        tables: for each axis the places of the elements of a window, [positions, window].
+        tables: for each axis the places of the elements of its windows.
     """
     values, places = placed_maxima(node, x, tables)
     return [values, places if node.uses(1) else None]
