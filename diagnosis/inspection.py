@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,16 +57,19 @@ class Inspection(Compilation):
         check(repeat)
         return self._profiler.run(inputs, repeat)
 
-    def report(self, calls: CallFacts) -> str:
+    def report(self, calls: CallFacts, against: str | os.PathLike[str] | None) -> str:
         """A page about the program: the model, its kernels at every stage, passes, decisions.
 
         Raises:
             CompileError: if a pass refuses the module.
+            InputError: if the page to compare with is none.
         """
         from ..report.collecting import collect
+        from ..report.comparing import compared
         from ..report.page import page
 
-        return page(collect(self, calls))
+        text = page(collect(self, calls))
+        return text if against is None else compared(text, against)
 
     def why(self, node: str) -> Fate:
         """What becomes of a node of the model.

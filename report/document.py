@@ -196,6 +196,50 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class ComparedRow:
+    """A kernel or a node in two reports.
+
+    `place` says which of them have it: "both", "before" or "after". `seconds` are of both, None
+    without a profile, or where one lacks it. `difference` is a unified diff of its pseudo-code, ""
+    where that is the same.
+    """
+
+    name: str
+    place: str
+    seconds: tuple[float | None, float | None]
+    difference: str
+
+
+@dataclass(frozen=True)
+class ComparedDecision:
+    """A decision that one of two reports has."""
+
+    subject: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A report beside an earlier one, whose title, version and target these are.
+
+    `seconds` of a run and the bytes of the `arena` are of the earlier and of this report, None
+    where unknown. `removed` are decisions that only the earlier one has, `added` those that only
+    this one has.
+    """
+
+    title: str
+    version: str
+    target: str
+    seconds: tuple[float | None, float | None]
+    arena: tuple[int | None, int | None]
+    kernels: tuple[ComparedRow, ...]
+    nodes: tuple[ComparedRow, ...]
+    removed: tuple[ComparedDecision, ...]
+    added: tuple[ComparedDecision, ...]
+
+
+@dataclass(frozen=True)
 class ReportDocument:
     """All that a page shows. Numbers of nodes and kernels are places in `nodes` and `kernels`.
 
@@ -219,6 +263,7 @@ class ReportDocument:
     memory: ArenaTimeline | None = None
     patterns: tuple[SparsityPattern, ...] = ()
     trials: tuple[Trial, ...] = ()
+    against: Comparison | None = None
     schema: int = field(default=SCHEMA)
 
     def json(self) -> str:

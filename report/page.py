@@ -28,6 +28,7 @@ _SCRIPTS = (
         "staircase.js",
         "passes.js",
         "charts.js",
+        "compared.js",
     ),
     *("search.js", "page.js"),
 )
@@ -50,11 +51,16 @@ class Page(str):
 
 def page(report: ReportDocument) -> Page:
     """The page of a document."""
+    return page_of(report.title, report.json())
+
+
+def page_of(title: str, document: str) -> Page:
+    """The page of a document that is JSON."""
     # The time of compression would be in the bytes.
-    packed = gzip.compress(report.json().encode(), 9, mtime=0)
+    packed = gzip.compress(document.encode(), 9, mtime=0)
     return Page(
         Template(_text("page.html")).substitute(
-            title=html.escape(f"{report.title}: a Stepwell report"),
+            title=html.escape(f"{title}: a Stepwell report"),
             style=_style(),
             document=base64.b64encode(packed).decode(),
             vendored="\n".join(f"<script>\n{_vendored(name)}\n</script>" for name in VENDORED),

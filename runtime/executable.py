@@ -168,6 +168,7 @@ class Executable:
         *,
         inputs: Sequence[object] = (),
         repeat: int | None = None,
+        against: str | os.PathLike[str] | None = None,
     ) -> str:
         """A page to look at the program with: the model, its kernels at every stage, what passes
         changed and decided.
@@ -179,13 +180,15 @@ class Executable:
             inputs: the arguments of calls to profile; the page then also shows times, the arena
                 and the patterns of sparse arguments.
             repeat: the number of profiled runs, as for `profile`.
+            against: the file of an earlier report to compare with: of the same model before a
+                change, with other options, or on another machine.
 
         Returns:
             The HTML. Notebooks display it.
 
         Raises:
             CompileError: if the program is interpreted.
-            InputError: if the inputs do not fit.
+            InputError: if the inputs do not fit, or `against` is not a page of a report.
             StepwellError: if the file cannot be written.
         """
         calls = CallFacts()
@@ -193,7 +196,7 @@ class Executable:
             checked = arguments.taken(self._loaded.signature.arguments, inputs)
             sizes = self._loaded.sizes(checked)
             calls = CallFacts(self.profile(*inputs, repeat=repeat), checked, sizes)
-        page = self._came_from.staircase.report(calls)
+        page = self._came_from.staircase.report(calls, against)
         if path is not None:
             write_page(path, page)
         return page

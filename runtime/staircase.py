@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,8 +41,8 @@ class Staircase(Protocol):
         """The fate of a node."""
         ...
 
-    def report(self, calls: CallFacts) -> str:
-        """A page about the program, with what is known of its calls."""
+    def report(self, calls: CallFacts, against: str | os.PathLike[str] | None) -> str:
+        """A page about the program, with what is known of its calls, and beside another page."""
         ...
 
     def updated(self, program: Program, given: Mapping[str, object]) -> tuple[Program, Staircase]:

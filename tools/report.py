@@ -8,16 +8,26 @@ from typing import Annotated
 import typer
 
 from ..core.display import write_page
-from .command import CallOptions, CompileOptions, ModelPath
+from ..core.errors import InputError, explain
+from .command import CallOptions, CompileOptions
 from .grouped import grouped
 from .models import ARTEFACT
 from .outputs import check_output
 from .progress import passes_shown
 
+_PAGES = (".html", ".htm")
+
 
 @grouped
 def report(
-    model: ModelPath,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            help="A model or a saved program, as for other commands; or with `--against` a page "
+            "that was written before.",
+            show_default=False,
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file to write, of HTML.")
     ] = Path("report.html"),
@@ -25,6 +35,12 @@ def report(
         bool,
         typer.Option("--profile/--no-profile", help="Whether to run the model, for times."),
     ] = True,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", help="The page of an earlier report to compare with.", show_default=False
+        ),
+    ] = None,
     *,
     calls: CallOptions,
     options: CompileOptions,
@@ -36,22 +52,31 @@ def report(
     The page is one file, which any browser opens from disk. A click on a node, a kernel, a line of
     code or an instruction marks what it became at all other stages. Without a profile, the
     `--target` may be another machine than this one.
+
+    `stepwell report after.html --against before.html -o both.html` compares two pages.
     """
-    check_output("--output", output, "a page", (".html", ".htm"))
-    if profile:
+    check_output("--output", output, "a page", _PAGES)
+    if model.suffix in _PAGES:
+        if against is None:
+            fact = "a page is read to be compared with another one"
+            raise InputError(explain("report", fact, expected="--against", got=model.name))
+        from ..report.comparing import compared, read_page
+
+        write_page(output, compared(read_page(model), against))
+    elif profile:
         exe, arrays = options.called(model, calls.arrays)
         with passes_shown("profiling, and collecting the stages"):
-            exe.report(output, inputs=arrays, repeat=calls.repeat)
+            exe.report(output, inputs=arrays, repeat=calls.repeat, against=against)
     elif model.suffix == ARTEFACT:
         exe = options.saved(model)
         with passes_shown("collecting the stages"):
-            exe.report(output)
+            exe.report(output, against=against)
     else:
-        from ..report.collecting import collect
-        from ..report.page import page
+        from ..diagnosis.inspection import inspected
+        from ..runtime.profile import CallFacts
 
         compilation = options.way_down(options.load(model))
         with passes_shown("collecting the stages"):
-            text = page(collect(compilation))
+            text = inspected(compilation).report(CallFacts(), against)
         write_page(output, text)
     print(f"wrote {output}, {output.stat().st_size / 1e6:.1f} MB")

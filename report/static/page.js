@@ -29,7 +29,7 @@ class Page {
   /** The name of each view with what makes it, where the report has something to show in it. */
   views() {
     const { model, selection } = this;
-    const { profile, memory, patterns, trials, passes, decisions } = model.report;
+    const { profile, memory, patterns, trials, passes, decisions, against } = model.report;
     return [
       ["Staircase", () => new Staircase(model, selection)],
       passes.length ? ["Passes", () => new Passes(model, selection)] : null,
@@ -38,6 +38,7 @@ class Page {
       memory ? ["Memory", () => new MemoryView(model, selection)] : null,
       patterns.length ? ["Sparsity", () => new SparsityView(model)] : null,
       trials.length ? ["Tuning", () => new TuningView(model, selection)] : null,
+      against ? ["Comparison", () => new ComparisonView(model, selection)] : null,
     ];
   }
 

@@ -352,6 +352,105 @@ def test_errors(tmp_path: Path) -> None:
         executable().report(tmp_path / "missing" / "report.html")
 
 
+def test_two_reports(tmp_path: Path) -> None:
+    """The same model for another processor, and another model, beside the first."""
+    before, x = tmp_path / "before.html", floats(8, 64)
+    sw.compile(model(), target="x86-64", threads=1).report(before, inputs=(x,), repeat=2)
+    found = document(executable().report(inputs=(x,), repeat=2, against=before))
+    against = found["against"]
+    assert against["target"] == "x86-64 (x86-64)"
+    profiles = (document(before.read_text())["profile"], found["profile"])
+    assert against["seconds"] == [one["seconds"] for one in profiles]
+    rows = {row["name"]: row for row in against["kernels"]}
+    assert {row["place"] for row in rows.values()} == {"both"}
+    assert all(all(row["seconds"]) for row in rows.values())
+    assert "+" in rows["fused_dense_relu"]["difference"]
+    assert any("register tile" in one["why"] for one in against["removed"])
+    assert not {*map(str, against["removed"])} & {*map(str, against["added"])}
+    same = document(executable().report(against=tmp_path / "before.html"))["against"]
+    assert same["seconds"][1] is None
+
+    b = sw.Builder("net")
+    y = b.input("x", (8, 64), "f32")
+    b.output(b.exp(y, name="other"), name="y")
+    other = document(sw.compile(b.module(), threads=1).report(against=before))["against"]
+    places = {row["name"]: row["place"] for row in other["kernels"]}
+    assert places["fused_exp"] == "after"
+    assert places["fused_dense_relu"] == "before"
+
+
+def test_a_report_beside_itself(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(page())
+    against = document(executable().report(against=path))["against"]
+    assert against["removed"] == against["added"] == []
+    assert {row["difference"] for row in against["kernels"]} == {""}
+
+
+def packed(value: str) -> str:
+    text = base64.b64encode(gzip.compress(value.encode())).decode()
+    return f'<script type="text/plain" id="document">{text}</script>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<html></html>",
+        '<script type="text/plain" id="document">AAAA</script>',
+        packed("no JSON"),
+        packed("[]"),
+        packed('{"schema": 1}'),
+        packed('{"schema": 1, "x": NaN}'),
+        packed('{"schema": 1, "x": 1e999}'),
+        packed("[" * 100_000),
+        packed('{"schema": 1, "profile": 3, "memory": 3, "target": 3, "stages": 3}'),
+    ],
+)
+def test_what_is_not_a_report_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(text)
+    fact = r"report: \S+r.html is not a page of a report, expected what `stepwell report` wrote"
+    with pytest.raises(InputError, match=fact):
+        executable().report(against=path)
+
+
+def test_reports_that_cannot_be_compared(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(packed('{"schema": 7}'))
+    fact = r"r.html is a report of another version of the page, expected schema 1, got 7"
+    with pytest.raises(InputError, match=fact):
+        executable().report(against=path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is not a page of a report"):
+        executable().report(against=path)
+    with pytest.raises(InputError, match=r"report: cannot read \S+: No such file"):
+        executable().report(against=tmp_path / "missing.html")
+
+
+def test_the_command_compares_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model().save(tmp_path / "m.mlir")
+    one, two, both = (str(tmp_path / name) for name in ("a.html", "b.html", "c.html"))
+    calls = (
+        [str(tmp_path / "m.mlir"), "-o", one, "--no-profile", "--target", "x86-64"],
+        [str(tmp_path / "m.mlir"), "-o", two, "--no-profile", "--against", one],
+        [one, "-o", both, "--against", two],
+        [one, "-o", both],
+    )
+    codes: list[object] = []
+    for call in calls:
+        with pytest.raises(SystemExit) as stopped:
+            command.main(["report", *call])
+        codes.append(stopped.value.code)
+    assert codes == [0, 0, 0, 1]
+    fact = "report: a page is read to be compared with another one, expected --against, got a.html"
+    assert fact in re.sub(r"\s+", " ", capsys.readouterr().err)
+    found = [document(Path(path).read_text()) for path in (one, two, both)]
+    assert found[0]["against"] is None
+    assert found[1]["against"]["removed"] == found[2]["against"]["added"] != []
+    assert {**found[2], "against": None} == found[0]
+
+
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model().save(tmp_path / "m.mlir")
     out = tmp_path / "r.html"

@@ -199,6 +199,28 @@ def test_limits_that_were_refused_are_not_drawn(tmp_path: Path) -> None:
         assert one(browser, ".note.refused").text == "the machine was busy"
 
 
+def test_two_reports_beside_each_other(tmp_path: Path) -> None:
+    b = sw.Builder("net")
+    x = b.input("x", (8, 64), "f32")
+    b.output(b.dense(x, floats(128, 64), name=HOSTILE), name="y")
+    before, after, inputs = tmp_path / "before.html", tmp_path / "after.html", (floats(8, 64),)
+    sw.compile(b.module(), target="x86-64", threads=1).report(before, inputs=inputs, repeat=1)
+    exe = sw.compile(b.module(), threads=1)
+    exe.report(after, inputs=inputs, repeat=1, against=before)
+    with opened(after) as browser:
+        one(browser, "#tab-Comparison").click()
+        assert "x86-64 (x86-64)" in one(browser, ".diffs").text
+        assert all_of(browser, ".why .removed")
+        (row,) = all_of(browser, ".times tbody tr")
+        assert re.fullmatch(r"fused_dense [\d.]+ .s [\d.]+ .s . [\d.]+ other code", row.text)
+        row.find_element("tag name", "button").click()
+        assert all_of(browser, ".difference .removed")
+        assert all_of(browser, ".difference .added")
+        one(browser, "[aria-label=rows] button:last-child").click()
+        assert HOSTILE in one(browser, ".times tbody").text
+        assert browser.execute_script("return window.hit") is None
+
+
 def test_groups_collapse(browser: Any) -> None:
     shown = len(all_of(browser, ".node"))
     one(browser, 'button[aria-label="collapse all groups"]').click()
