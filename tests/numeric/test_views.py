@@ -64,7 +64,10 @@ def joined(returned: bool = False, twice: bool = False) -> sw.Module:
     changed = b.matmul(b.cumulative(pair, "sum", axis=1), random((16, 16), seed=3))
     one = b.cumulative(first, "sum", axis=2)
     all_of_them = b.concat([pair, changed, one], axis=1)
-    b.output(b.matmul(all_of_them, random((16, 16), seed=4)), name="products")
+    products = b.matmul(all_of_them, random((16, 16), seed=4))
+    # Its memory is free when all parts have been read, and not before `second` is, at the end.
+    later = b.matmul(b.cumulative(products, "sum", axis=1), random((16, 16), seed=5))
+    b.output(b.matmul(later, random((16, 16), seed=6)), name="products")
     b.output(b.cumulative(second, "max", axis=1), name="maxima")
     if returned:
         b.output(pair, name="pair")
@@ -78,9 +81,9 @@ def test_parts_are_computed_where_they_are_joined(threads: int) -> None:
     why = "because its operands are computed in the buffer of its result"
     assert f"no kernel for graph.concat, {why}" in exe.explain()
     assert exe.ir("scheduled").count("graph.concat") == 2
-    # One slot has all parts, the other one what `changed` is a product of.
-    assert "arena of 2 slots for " in exe.explain()
-    close(exe(x), module.run_reference(x))
+    # One slot has all parts, one what `changed` is a product of, one `products`.
+    assert "arena of 3 slots for " in exe.explain()
+    close(exe(x), module.run_reference(x), scaled=True)
     for stage in ("kernels", "scheduled", "buffers", "loops", "llvm"):
         close(exe.run_at(stage, x), exe(x), what=stage, scaled=True)
 
@@ -90,7 +93,7 @@ def test_parts_that_are_elsewhere_are_copied(case: str) -> None:
     module, x = joined(**{case: True}), random((1, 4, 16), seed=9)
     exe = sw.compile(module)
     assert "@fused_concat(" in exe.ir("fused")
-    close(exe(x), module.run_reference(x))
+    close(exe(x), module.run_reference(x), scaled=True)
 
 
 @given(st.data())
