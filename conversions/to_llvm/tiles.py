@@ -44,7 +44,7 @@ def lower_call_tiles(call: rt.CallTilesOp, low: Lowering) -> None:
     head, body = Block(arg_types=[_INDEX]), Block()
     region.insert_block_before(head, rest)
     region.insert_block_before(body, rest)
-    # In a block of a device each thread runs every so manieth tile, from its own number on.
+    # In a block of n threads of a device, each runs every n-th tile, from its own number on.
     first, by = (_of_block(low, name) if together else None for name in (rt.THREAD, rt.THREADS))
     zero = arith.ConstantOp(IntegerAttr(0, _INDEX))
     if first is None:
