@@ -105,7 +105,7 @@ def test_a_block_of_one_thread() -> None:
 
 
 def test_more_threads_than_a_block_has() -> None:
-    """A thread takes every so manieth iteration."""
+    """Of n threads, each takes every n-th iteration."""
     kernel = NEIGHBOURS.replace("%w = arith.addf %o, %v : f32", "%w = arith.negf %v : f32")
     kernel = re.sub(r".*%[ro]\b.*\n", "", kernel).replace("40", "2500").replace("39", "2499")
     text = PROGRAM.replace("KERNEL", kernel).replace("x40x", "x2500x")

@@ -82,8 +82,9 @@ def share_rows(kernel: Consumed, loop: str, threads: int) -> KernelOp:
                 for j threads: y[i, j] = x[i, j] * s }
 
     Parallel loops become nests of threads, local buffers are in shared memory, and each thread
-    computes the scalars. A reduction is one of each thread over every so manieth iteration, whose
-    neighbours are those of other threads, and one over the partial results, in a fixed order.
+    computes the scalars. A reduction is one of each thread over every n-th iteration, n being
+    `threads`, so that neighbours are of different threads; and one over the partial results, in a
+    fixed order.
 
     Args:
         loop: the loop; perfectly nested loops around it are loops of blocks as well.
