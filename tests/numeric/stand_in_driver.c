@@ -3,6 +3,8 @@
    Addresses on the device are not those of the host, memory begins with rubbish, and errors of
    kernels are reported when somebody waits for them, after which the device is lost: as by a real
    driver. Kernels are executed by a function that the test gives. */
+#define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,13 @@ static struct {
     Launch launch;
 } state;
 static __thread int depth;
+
+/* One thread at a time is in the driver, also while a kernel runs. */
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static void release(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
+#define ALONE \
+    __attribute__((cleanup(release))) pthread_mutex_t *held = &mutex; \
+    pthread_mutex_lock(held)
 
 void stand_in_reset(Launch launch) {
     memset(&state, 0, sizeof state);
@@ -128,6 +137,7 @@ CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext *context) {
 }
 CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
                                     CUjit_option *options, void **values) {
+    ALONE;
     char *log = NULL;
     for (unsigned n = 0; n < count; n++)
         if (options[n] == 5) log = values[n];
@@ -140,6 +150,7 @@ CUresult CUDAAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigne
     return 0;
 }
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
+    ALONE;
     CHECK(1);
     free(((Module *)module)->text);
     free(module);
@@ -156,6 +167,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, cons
     return 0;
 }
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *device, size_t size) {
+    ALONE;
     CHECK(1);
     if (size == 0) return 1;
     if ((long)size > state.room) return 2;
@@ -175,6 +187,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *device, size_t size) {
     return 2;
 }
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr device) {
+    ALONE;
     for (int n = 0; n < MOST; n++) {
         Allocation *one = &state.allocations[n];
         if (!one->host || one->device != device) continue;
@@ -187,6 +200,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr device) {
     return 1;
 }
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) {
+    ALONE;
     CHECK(1);
     char *host = host_of(to, size);
     if (!host) return 1;
@@ -195,6 +209,7 @@ CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) 
     return 0;
 }
 CUresult CUDAAPI cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
+    ALONE;
     CHECK(1);
     char *host = host_of(from, size);
     if (!host) return 1;
@@ -206,6 +221,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned i
                                 unsigned int gz, unsigned int bx, unsigned int by,
                                 unsigned int bz, unsigned int shared, CUstream stream,
                                 void **parameters, void **extra) {
+    ALONE;
     CHECK(1);
     if (stream || extra || (int)gx > state.most_blocks) return 1;
     unsigned shape[6] = {gx, gy, gz, bx, by, bz};
@@ -214,6 +230,7 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned i
     return 0;
 }
 CUresult CUDAAPI cuCtxSynchronize(void) {
+    ALONE;
     int code = failed(__func__, 1);
     return code ? code : (state.lost = state.pending);
 }
