@@ -22,7 +22,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 ROOT = Path(__file__).resolve().parent.parent
 ENTRIES = (ROOT / "__init__.py", ROOT / "api" / "loading.py")
 ALWAYS = {*sys.stdlib_module_names, "numpy"}
-"""What a module may import at once."""
+"""The packages that a module may import at once."""
 EXTRAS = {"sparse": "scipy", "bf16": "ml_dtypes"}
 """Packages that some programs need: those with sparse matrices of SciPy, and with bfloat16."""
 DESCRIPTION = """\

@@ -58,7 +58,7 @@ def read_page(path: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is compared of a report: times in seconds, code of kernels, decisions."""
+    """The parts of a report that are compared: times in seconds, code of kernels, decisions."""
 
     title: str
     version: str
@@ -96,7 +96,7 @@ def _document(page: str, name: str) -> dict[str, Any]:
 
 
 def _known(document: Mapping[str, Any], name: str) -> _Known:
-    """What is compared of a document.
+    """The parts of a document that are compared.
 
     Raises:
         InputError: if a part is missing, or is no such part.

@@ -51,7 +51,7 @@ class Buffers:
 
 
 class ProgramDevice(ABC):
-    """What runs the kernels of a program where compiled code launches them.
+    """A device that runs the kernels of a program where compiled code launches them.
 
     Args:
         code: the kernels.

@@ -74,7 +74,7 @@ def _is_in_kernel(op: Operation) -> bool:
 
 
 def _of_block(low: Lowering, name: str) -> SSAValue:
-    """What a function of the run time says about the threads of a block."""
+    """The result of a function of the run time about the threads of a block."""
     low.declare(name, llvm.LLVMFunctionType([], i64))
     number = low.perform(plain_call(SymbolRefAttr(name), [], i64)).results[0]
     return _cast(low, [number], _INDEX)

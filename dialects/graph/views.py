@@ -26,8 +26,10 @@ def is_view(op: GraphOp, shapes: SymbolicShapes) -> bool:
     What a program returns, and what operators with regions use, has a buffer of its own.
     """
     block, values = op.parent, (*op.operands, *op.results)
+    if is_join(op):
+        return True
     if not is_alias(op) or block is None or not isinstance(block.parent_op(), func.FuncOp):
-        return is_join(op)
+        return False
     if any(isinstance(value.owner, ConstantOp) for value in op.operands):
         return False
     if shapes.is_computed(*(dim for value in values for dim in shapes.shape(value))):

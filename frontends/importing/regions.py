@@ -84,7 +84,7 @@ def conditional(
 
 
 def _failing(node: ModelNode, holds: Value, text: str, like: Sequence[Value]) -> list[Value]:
-    """What a branch gives that ends the call: results with sizes as those of the other branch."""
+    """The results of a branch that ends the call, with the sizes of those of the other branch."""
     message = f"the branch that is taken cannot be converted: {text}"
     results = list[Value]()
     for value in like:

@@ -50,9 +50,9 @@ class CallFunctions:
     def __init__(self, module: ir.Module, interface: CInterface, sizes: SizeFunctions) -> None:
         self._module, self._interface, self._sizes = module, interface, sizes
         self._failures = list[CallFailure]()
-        """What a status means: those of each target, one after the other."""
+        """The failures that statuses stand for: those of each target, one after the other."""
         self._first_status = list[int]()
-        """What the statuses of the program for each target are counted from."""
+        """The number in front of the first status of the program for each target."""
         for number, own in enumerate(interface.failures):
             if (same := interface.failures.index(own)) < number:
                 self._first_status.append(self._first_status[same])

@@ -71,7 +71,7 @@ class MergeCosts:
             return "what reads a padded tensor reads it from memory"
         match proposal.gain:
             case Gain.USER:
-                return self._against_contraction(proposal)
+                return self._against_repetition(proposal)
             case Gain.STORED:
                 # c = f * u is a result, and o * tanh(c) reads it at its own index
                 value, users = proposal.value, proposal.users
@@ -120,7 +120,7 @@ class MergeCosts:
             return True
         return any(u in proposal.reader.repeated or self.uses.repeats(u, value) for u in users)
 
-    def _against_contraction(self, proposal: Proposal) -> str | None:
+    def _against_repetition(self, proposal: Proposal) -> str | None:
         """A contraction reads an element again for each register tile: not even cheap ones pay.
 
         Nor does what windows would gather.
@@ -285,7 +285,7 @@ class MergeCosts:
     def _against_rows(self, proposal: Proposal) -> str | None:
         # (x - mean(x))[i, j] needs mean(x)[i] only, which is computed before j begins
         maker, reader, value = proposal.maker, proposal.reader, proposal.value
-        if (why := self._against_contraction(proposal)) is not None:
+        if (why := self._against_repetition(proposal)) is not None:
             return why
         if maker.is_of(FusionKind.NEST) or reader.is_of(FusionKind.NEST):
             # The plan says what its loops can take in.
