@@ -25,7 +25,7 @@ from ...core.ir.symbols import symbol_of
 from ...core.ir.walks import operations_in
 from ...core.target import Device, Target
 from ...dialects.program import BLOCK, KERNEL, kernel_arguments
-from ...dialects.rt.abi import BARRIER, THREAD, THREADS
+from ...dialects.rt.abi import BARRIER, SHUFFLE, THREAD, THREADS
 from .debug import DebugInfo
 from .machine import initialize
 from .translate import translate
@@ -176,14 +176,9 @@ def _add_kernel(
         number = builder.add(builder.mul(block, threads), own)
         builder.cbranch(builder.icmp_signed("<", number, kernel.args[0]), run, end)
     else:
-        number, size = block, ir.Constant(_WORD, what.block)
-        # So LLVM knows which tiles of a range each thread runs.
-        for known in (
-            builder.icmp_signed("==", threads, size),
-            builder.icmp_signed("<", own, size),
-        ):
-            builder.assume(known)
+        number = block
         builder.branch(run)
+        _define_threads(module, thread, what.block)
         set.add(kernel.attributes, f'"nvvm.reqntid"="{what.block}"')
         for function in (kernel, thread):
             set.add(function.attributes, "convergent")
@@ -215,17 +210,45 @@ def _register(module: ir.Module, register: str) -> ir.Function:
 
 
 def _define_block(module: ir.Module) -> None:
-    """Define the functions by which code of a block knows its threads and waits for them."""
-    for name, register in ((THREAD, "tid"), (THREADS, "ntid")):
-        if (function := module.globals.get(name)) is not None:
-            builder = _defined(function)
-            builder.ret(builder.zext(builder.call(_register(module, register), ()), _WORD))
+    """Define the functions by which the threads of a block wait for each other and shuffle."""
     if (function := module.globals.get(BARRIER)) is not None:
         builder = _defined(function)
         wait = ir.Function(module, ir.FunctionType(ir.VoidType(), ()), "llvm.nvvm.barrier0")
         builder.call(wait, ())
         builder.ret_void()
         set.add(function.attributes, "convergent")
+    if (function := module.globals.get(SHUFFLE)) is not None:
+        builder = _defined(function)
+        kind = ir.FunctionType(_NARROW, [_NARROW] * 4)
+        shuffle = ir.Function(module, kind, "llvm.nvvm.shfl.sync.idx.i32")
+        address, thread = function.args
+        own, lane = builder.load(address, typ=_NARROW), builder.trunc(thread, _NARROW)
+        everyone, last = ir.Constant(_NARROW, -1), ir.Constant(_NARROW, 31)
+        builder.ret(builder.call(shuffle, (everyone, own, lane, last)))
+        # The functions of nests, which call it, as well.
+        for caller in (one for one in module.functions if not one.is_declaration):
+            set.add(caller.attributes, "convergent")
+
+
+def _define_threads(module: ir.Module, block: Any, threads: int) -> None:
+    """Define the functions by which the function of a block of so many threads knows them.
+
+    The number of a thread has a range, so that LLVM knows which tiles each one runs.
+    """
+    for call in (op for part in block.blocks for op in part.instructions):
+        if not isinstance(call, ir.CallInstr) or call.callee.name not in (THREAD, THREADS):
+            continue
+        name = f"{call.callee.name}_of_{threads}"
+        if name not in module.globals:
+            builder = _defined(ir.Function(module, ir.FunctionType(_WORD, ()), name))
+            if call.callee.name == THREADS:
+                builder.ret(ir.Constant(_WORD, threads))
+            else:
+                number = builder.call(_register(module, "tid"), ())
+                ends = [ir.Constant(_NARROW, 0), ir.Constant(_NARROW, threads)]
+                number.set_metadata("range", module.add_metadata(ends))
+                builder.ret(builder.zext(number, _WORD))
+        call.callee = module.globals[name]
 
 
 def _defined(function: Any) -> ir.IRBuilder:

@@ -122,7 +122,7 @@ def _write(run: LockstepRun, value: SSAValue, found: Any, lanes: Lanes) -> None:
     elements[places] = np.broadcast_to(run.all(value, lanes), valid.shape)[valid]
 
 
-def _load(run: LockstepRun, op: memref.LoadOp | vector.LoadOp, lanes: Lanes) -> None:
+def _load(run: LockstepRun, op: memref.LoadOp | vector.LoadOp | rt.ShuffleOp, lanes: Lanes) -> None:
     """Read a number or contiguous ones; once, if all lanes read the same."""
     buffer, *indices = op.operands
     (width,) = shape_of(op.results[0].type) or (0,)
@@ -293,6 +293,7 @@ STRUCTURED_RULES: Mapping[type[Operation], Rule] = {
     upstream.ReinterpretCastOp: _reinterpret,
     memref.StoreOp: _store,
     rt.ParallelTilesOp: _tiles,
+    rt.ShuffleOp: _load,
     rt.SliceOp: _slice,
     scf.ForOp: _loop,
     upstream.GatherOp: _gather,

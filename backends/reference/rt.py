@@ -125,6 +125,18 @@ class RtFunctions(InterpreterFunctions):
             raise CompileError(explain(op.name, fact, expected=expected, got=index, origin=where))
         return (buffer[int(index), ...],)
 
+    @impl(rt.ShuffleOp)
+    def run_shuffle(
+        self, interpreter: Interpreter, op: rt.ShuffleOp, args: PythonValues
+    ) -> PythonValues:
+        """What another thread has."""
+        parts, thread = args
+        if not 0 <= thread < len(parts):
+            fact, expected = "no such thread", f"0 <= thread < {len(parts)}"
+            where = origin(op)
+            raise CompileError(explain(op.name, fact, expected=expected, got=thread, origin=where))
+        return (parts[int(thread)],)
+
     @impl(rt.CallOp)
     def run_call(self, interpreter: Interpreter, op: rt.CallOp, args: PythonValues) -> PythonValues:
         """Call a kernel."""

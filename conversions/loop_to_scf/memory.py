@@ -23,12 +23,14 @@ from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type, owned
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import Space
-from ...dialects.loop.proofs.levels import is_in_block, space_of, thread_nest
+from ...dialects.loop.proofs.levels import is_in_block, reads_another_part, space_of, thread_nest
 from ...dialects.loop.vectors import BRANCH
 from ...dialects.program import PARTS, SHARED
+from ...dialects.rt import ops as rt
 from ...dialects.upstream import ops as upstream
 from .accesses import BlockAccess
 from .blocks import VectorBlock
+from .indices import fixed
 from .levels import MOST_THREADS, parts_of
 from .state import State, StateTable, refuse
 from .transfers import BlockStore, LoadBlock, store_block
@@ -146,6 +148,9 @@ def _access(
 def _load(op: loop.LoadOp, state: State) -> None:
     """Load a scalar now, a block on demand."""
     kind = op.result.type
+    if reads_another_part(op):
+        _shuffle(op, state)
+        return
     access = _access(op, state, kind, _limits(op, state))
     if isinstance(kind, VectorType):
         layout = state.layout(kind)
@@ -160,6 +165,22 @@ def _load(op: loop.LoadOp, state: State) -> None:
         operands = state.buffers.operands(access.buffer, place, False)
         found = state.emitter.emit(memref.LoadOp, operands, [kind]).results[0]
     state.values[op.result] = found
+
+
+def _shuffle(op: loop.LoadOp, state: State) -> None:
+    """Read what another thread of the warp has."""
+    thread, dims = fixed(0), [state.form(value) for value in op.indices]
+    for size, number in zip(
+        memref_type(op.buffer).get_shape(),
+        state.evaluate(op, op.map.data.results, dims),
+        strict=True,
+    ):
+        thread = thread * size + number
+    operands = [state.wholes.get(op.buffer) or state.scalar(op.buffer)]
+    operands.append(state.indices.value(thread))
+    shuffle = state.emitter.emit(rt.ShuffleOp, operands, [op.result.type])
+    shuffle.attributes[PARTS] = IntegerAttr(prod(memref_type(op.buffer).get_shape()), i64)
+    state.values[op.result] = shuffle.results[0]
 
 
 @MEMORY.on(loop.StoreOp)

@@ -82,6 +82,8 @@ class State:
         """The local buffers on the heap that end with the body that is being converted."""
         self.barriers = set[Operation]()
         """The operations before which the threads of a block wait for each other."""
+        self.wholes = dict[SSAValue, SSAValue]()
+        """The buffers of which a thread of the open nest has taken its part."""
         self._handlers = handlers
         self._otherwise = otherwise
         self._note_writes(kernel)

@@ -89,6 +89,7 @@ def _take_parts(
             part.attributes[PARTS] = IntegerAttr(parts_of(owner, dims)[0], i64)
             state.values[access.buffer] = part.results[0]
             state.buffers.written.add(part.results[0])
+    state.wholes = whole
     return whole
 
 

@@ -10,18 +10,22 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     SymbolRefAttr,
     UnrealizedConversionCastOp,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...core.dtypes import byte_size
 from ...core.ir.symbols import symbol_of
-from ...core.ir.typed import function_around
-from ...dialects.program import KERNEL
+from ...core.ir.typed import function_around, memref_type, owned
+from ...dialects.program import KERNEL, PARTS
 from ...dialects.rt import ops as rt
+from ...dialects.upstream import ops as upstream
+from .addresses import load, neighbour, offset_properties
 from .calls import plain_call
 from .lowering import Lowering
-from .types import PTR, words_of
-from .words import ATOMIC_WORD, on_stack, word_at
+from .types import PTR, stored, words_of
+from .words import ATOMIC_WORD, as_word, on_stack, word_at
 
 _INDEX = IndexType()
 
@@ -87,6 +91,30 @@ def lower_barrier(barrier: rt.BarrierOp, low: Lowering) -> None:
         return
     low.declare(rt.BARRIER, llvm.LLVMFunctionType([]))
     low.perform(plain_call(SymbolRefAttr(rt.BARRIER), [], None))
+
+
+# shuffle(p, t) == p[t]
+def lower_shuffle(shuffle: rt.ShuffleOp, low: Lowering) -> SSAValue:
+    """Read what another thread of the warp has, in words of 4 bytes."""
+    if PARTS not in shuffle.attributes:
+        return load(low, shuffle.parts, [shuffle.thread], shuffle.result.type)
+    (base,), thread = low.parts(shuffle.parts), low.value(shuffle.thread)
+    kind = memref_type(shuffle.parts)
+    element = stored(kind.element_type, low.index)
+    place = low.emit(upstream.GEPOp, (base, thread), PTR, offset_properties(None, element))
+    owned(place, upstream.GEPOp).attributes[PARTS] = shuffle.attributes[PARTS]
+    low.declare(rt.SHUFFLE, llvm.LLVMFunctionType([PTR, i64], i32))
+    words: list[SSAValue] = []
+    for number in range(byte_size(element) // 4):
+        address = neighbour(low, place, number, i32) if number else place
+        call = plain_call(SymbolRefAttr(rt.SHUFFLE), [address, as_word(low, thread)], i32)
+        words.append(low.perform(call).results[0])
+    bits = words[0]
+    if len(words) > 1:
+        first, second = (low.emit(llvm.ZExtOp, (word,), i64) for word in words)
+        shifted = low.emit(llvm.ShlOp, (second, low.integer(32, i64)), i64)
+        bits = low.emit(llvm.OrOp, (first, shifted), i64)
+    return bits if bits.type == element else low.emit(llvm.BitcastOp, (bits,), element)
 
 
 def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:

@@ -23,6 +23,11 @@ how many do. Elsewhere one thread does."""
 BARRIER = "stepwell_barrier"
 """The function in which the threads of a block wait for each other."""
 
+SHUFFLE = "stepwell_shuffle"
+"""The function by which threads of a warp read 4 bytes that another one of them has:
+`(address, thread)`, the address of what the thread of this number has. On a device, where each
+thread has its own part at one address, the number alone says whose it is."""
+
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""
 

@@ -15,6 +15,7 @@ from .abi import (
     LAUNCH,
     PARALLEL_TILES,
     RECORD_WORDS,
+    SHUFFLE,
     SYSTEM_ABORT,
     SYSTEM_ALLOCATE,
     SYSTEM_CLOCK,
@@ -32,7 +33,14 @@ from .ops_call import CalleeExists, CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp, DropTrueCheck
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
-from .ops_tiles import BarrierOp, CaptureConstant, DropCapture, ParallelTilesOp, YieldOp
+from .ops_tiles import (
+    BarrierOp,
+    CaptureConstant,
+    DropCapture,
+    ParallelTilesOp,
+    ShuffleOp,
+    YieldOp,
+)
 from .statuses import CallFailure
 
 __all__ = [
@@ -44,6 +52,7 @@ __all__ = [
     "LAUNCH",
     "PARALLEL_TILES",
     "RECORD_WORDS",
+    "SHUFFLE",
     "SYSTEM_ABORT",
     "SYSTEM_ALLOCATE",
     "SYSTEM_CLOCK",
@@ -72,6 +81,7 @@ __all__ = [
     "IterationOp",
     "ParallelTilesOp",
     "RecordOp",
+    "ShuffleOp",
     "SliceOp",
     "TileOrder",
     "Word",

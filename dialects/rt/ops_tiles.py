@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, UnitAttr, i64
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
     lazy_traits_def,
     operand_def,
     opt_prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
 )
@@ -23,9 +27,12 @@ from xdsl.traits import (
     HasParent,
     IsolatedFromAbove,
     IsTerminator,
+    MemoryReadEffect,
 )
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.dtypes import byte_size
+from ...core.ir.typed import memref_type
 from ...core.pipelines.exactness import EXACT, states
 
 
@@ -107,6 +114,66 @@ class BarrierOp(IRDLOperation):
 
     def __init__(self):
         super().__init__()
+
+
+@irdl_op_definition
+class ShuffleOp(IRDLOperation):
+    """What a thread of the same warp has in a buffer of which each thread has one element.
+
+    %v = rt.shuffle %p, %thread {rt.parts = 64 : i64} : memref<64xf32>
+
+    All threads of the warp execute it together, which are 32 neighbours from a multiple of 32 on.
+    Where the buffer has no parts of threads, it is a load.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %y: memref<32xi64>) -> i32
+        attributes {graph.signature = () -> tensor<32xi64>} {
+      %n = arith.constant 32 : index
+      %p = memref.alloca() : memref<32xi64>
+      rt.parallel_tiles %n captures(%p : memref<32xi64>) {
+      ^bb0(%tile: index, %all: memref<32xi64>):
+        %v = arith.index_cast %tile : index to i64
+        memref.store %v, %all[%tile] : memref<32xi64>
+        rt.yield
+      }
+      rt.parallel_tiles %n captures(%p, %y : memref<32xi64>, memref<32xi64>) {
+      ^bb0(%tile: index, %all: memref<32xi64>, %to: memref<32xi64>):
+        %last = arith.constant 31 : index
+        %other = arith.subi %last, %tile : index
+        %v = rt.shuffle %all, %other : memref<32xi64>
+        memref.store %v, %to[%tile] : memref<32xi64>
+        rt.yield
+      }
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
+    """
+
+    name = "rt.shuffle"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
+    parts = operand_def(MemRefType.constr(T))
+    thread = operand_def(IndexType)
+    result = result_def(T)
+
+    assembly_format = "$parts `,` $thread attr-dict `:` type($parts)"
+
+    traits = traits_def(MemoryReadEffect())
+
+    def __init__(self, parts: SSAValue | Operation, thread: SSAValue | Operation):
+        kind = memref_type(SSAValue.get(parts))
+        super().__init__(operands=[parts, thread], result_types=[kind.element_type])
+
+    def verify_(self) -> None:
+        kind = memref_type(self.parts)
+        if kind.get_num_dims() != 1 or byte_size(kind.element_type) not in (4, 8):
+            raise VerifyException(
+                f"{self.name}: wrong buffer, expected elements of 4 or 8 bytes, got {kind}"
+            )
 
 
 class _TilesCanonicalization(HasCanonicalizationPatternsTrait):

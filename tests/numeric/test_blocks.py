@@ -213,3 +213,64 @@ def test_checked_and_bisected() -> None:
     x = floats(6, 5, 40)
     exe = sw.compile(program(), target=DEVICE, check=True)
     np.testing.assert_array_equal(exe(x), np.cumsum(x[:, :, ::-1], axis=1))
+
+
+SHUFFLES = """
+loop.kernel @neighbours(%x: memref<6x5x64xf32>) -> (%y: memref<6x5x64xf32>) {
+  loop.for "b" %b to 6 blocks {
+    loop.for "c" %c to 5 blocks {
+      %p = loop.local : memref<2x32xf32, #loop<space threads>>
+      loop.for "w" %w to 2 threads {
+        loop.for "l" %l to 32 threads {
+          %v = loop.load %x (d0, d1, d2, d3) -> (d0, d1, d2 * 32 + d3)(%b, %c, %w, %l)
+            : memref<6x5x64xf32>, f32
+          loop.store %v, %p (d0, d1) -> (d0, d1)(%w, %l)
+            : f32, memref<2x32xf32, #loop<space threads>>
+        }
+      }
+      loop.for "v" %w to 2 threads {
+        loop.for "m" %l to 32 threads {
+          %v = loop.load %p (d0, d1) -> (d0, (d1 + 5) mod 32)(%w, %l)
+            : memref<2x32xf32, #loop<space threads>>, f32
+          loop.store %v, %y (d0, d1, d2, d3) -> (d0, d1, d2 * 32 + d3)(%b, %c, %w, %l)
+            : f32, memref<6x5x64xf32>
+        }
+      }
+    }
+  }
+}
+"""
+"""Each thread reads what the fifth one after it has, in its warp."""
+
+
+@pytest.mark.parametrize("kind", ["f32", "i64", "f64"])
+def test_shuffles(kind: str) -> None:
+    dtype = {"f32": np.float32, "i64": np.int64, "f64": np.float64}[kind]
+    x = (floats(6, 5, 64) * 2**20).astype(dtype)
+    wanted = np.roll(x.reshape(6, 5, 2, 32), -5, axis=-1).reshape(x.shape)
+    text = PROGRAM.replace("KERNEL", SHUFFLES).replace("x40x", "x64x").replace("xf32", f"x{kind}")
+    text = text.replace(">, f32", f">, {kind}").replace(": f32", f": {kind}")
+    exe = sw.compile(sw.from_mlir(text), target=DEVICE)
+    for stage in STAGES:
+        np.testing.assert_array_equal(exe.run_at(stage, x), wanted, err_msg=stage)
+    exe(x)
+    (launch,) = exe.launches
+    assert launch.mix["shuffle"] == 6 * 5 * 2 * (1 if kind == "f32" else 2)
+    assert "barrier" not in launch.mix
+    assert ".local" not in exe.ir("ptx")
+    np.testing.assert_array_equal(sw.compile(sw.from_mlir(text))(x), wanted)
+
+
+def test_a_shuffle_of_some_threads_is_an_error() -> None:
+    """Threads of a warp that are elsewhere are missing."""
+    text = PROGRAM.replace("KERNEL", SHUFFLES).replace("x40x", "x64x")
+    ptx = sw.compile(sw.from_mlir(text), target=DEVICE).ir("ptx")
+    line = next(line for line in ptx.splitlines() if "shfl" in line)
+    thread = re.search(r"mov.u32 \t(%r\d+), %tid.x", ptx)
+    assert thread is not None
+    result = line.split()[1].rstrip(",")
+    some = f"mov.b32 {result}, 0;\nsetp.lt.u32 %p1, {thread[1]}, 7;\n@%p1 {line.strip()}"
+    wrong = ptx.replace(line, some).replace(".reg .b32", ".reg .pred %p<2>;\n.reg .b32", 1)
+    x = floats(6, 5, 64)
+    with pytest.raises(sw.EmulationError, match="7 of the 32 threads of a warp wait"):
+        sw.emulate(wrong, [30, x, np.zeros_like(x)], grid=30, block=64)

@@ -206,6 +206,7 @@ def test_programs_of_the_page_run() -> None:
         "rt.iteration": "InputError: x: not positive; iteration 3 of graph.loop",
         "rt.parallel_tiles": lambda x: -x,
         "rt.record": lambda: 2,
+        "rt.shuffle": lambda: np.arange(32)[::-1],
         "rt.slice": lambda x: np.maximum(x[1], 0),
         "rt.yield": lambda: np.arange(4) ** 2,
         "rt.barrier": lambda: np.arange(4)[::-1],

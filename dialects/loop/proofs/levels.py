@@ -13,6 +13,11 @@ nests of kind `threads` run one after the other, each on the threads of the bloc
 them, such as loops, loads and scalars, each thread computes for itself, and so it stores nothing. A
 block without such nests has one thread. Without blocks, a nest of threads is at the top.
 
+A buffer in space `threads` has a part for each thread, by the variables of the loops of threads.
+Elements of 4 or 8 bytes may also be read from the part of another thread of the warp, which are the
+iterations of an innermost loop to 32: at `(d0 + 5) mod 32`, or outside of threads at a constant in a
+block of one warp. A device reads them from registers of the other thread.
+
 Kernels have no barriers: that a nest runs after another is their meaning. The conversion to `scf`
 derives where threads have to wait for others.
 """
@@ -23,8 +28,16 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Operation
-from xdsl.ir.affine import AffineDimExpr
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+)
 
+from ....core.algebra.affine import normalized
+from ....core.dtypes import byte_size
 from ....core.ir.typed import memref_type
 from ..attrs import LoopKind, Space, SpaceAttr
 from ..loop_base import LoopBase
@@ -32,6 +45,10 @@ from ..ops_access import LoadOp, StoreOp
 from ..ops_values import LocalOp, refuse
 from .bounds import iterations
 
+WARP = 32
+"""The threads that execute one instruction together."""
+SHUFFLED_BYTES = (4, 8)
+"""The sizes of the elements that threads of a warp read from registers of each other."""
 SHARED_BYTES = 48 << 10
 """The memory that the threads of a block have in common without asking for more."""
 
@@ -72,6 +89,34 @@ def space_of(op: LocalOp) -> Space | None:
     return space.data if isinstance(space, SpaceAttr) else None
 
 
+def reads_another_part(op: Operation) -> bool:
+    """Whether an operation reads what another thread of the warp has in space `threads`."""
+    if not isinstance(op, LoadOp) or not isinstance(op.buffer.owner, LocalOp):
+        return False
+    kind, nest, places = memref_type(op.buffer), thread_nest(op), op.map.data.results
+    if space_of(op.buffer.owner) is not Space.THREADS:
+        return False
+    if byte_size(kind.element_type) not in SHUFFLED_BYTES:
+        return False
+    if not nest:
+        return kind.get_shape() == (WARP,) and isinstance(places[0], AffineConstantExpr)
+    extents = tuple(iterations(loop.bound.data, loop.bounds) for loop in nest)
+    if extents != kind.get_shape() or extents[-1] != WARP or op.result.type != kind.element_type:
+        return False
+    *outer, lane = (
+        AffineExpr.dimension(list(op.indices).index(loop.variable))
+        if loop.variable in op.indices
+        else None
+        for loop in nest
+    )
+    match places[-1]:
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Mod, turned, AffineConstantExpr(value=size)):
+            fits = lane is not None and isinstance(normalized(turned - lane), AffineConstantExpr)
+            return fits and size == WARP and list(places[:-1]) == outer
+        case _:
+            return False
+
+
 def _around(op: Operation) -> Iterator[LoopBase]:
     around = op.parent_op()
     while isinstance(around, LoopBase):
@@ -92,7 +137,8 @@ def _check_block(blocks: LoopBase) -> None:
                 refuse(op, "a buffer of a block has no memory space", expected, op.result.type)
             if space_of(op) is Space.THREADS:
                 for use in op.result.uses:
-                    _check_own_part(use.operation)
+                    if not reads_another_part(use.operation):
+                        _check_own_part(use.operation)
 
 
 def _outside_of_threads(around: LoopBase) -> Iterator[Operation]:

@@ -38,7 +38,8 @@ Leaves: loops of blocks, with nests of threads in place of loops; a reduction is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
@@ -62,7 +63,7 @@ from ....dialects.loop.nests import (
     refusal,
 )
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
-from ....dialects.loop.proofs.levels import SHARED_BYTES
+from ....dialects.loop.proofs.levels import SHARED_BYTES, SHUFFLED_BYTES, WARP
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
@@ -78,13 +79,15 @@ def share_rows(kernel: Consumed, loop: str, threads: int) -> KernelOp:
         for i: { s = reduce k to n: s + x[i, k]; for j: y[i, j] = x[i, j] * s }
         ->  for i blocks: {
                 for t to 32 threads: p[t] = reduce k to (n - t) ceildiv 32: p[t] + x[i, 32 * k + t]
-                s = reduce t to 32: s + p[t]
+                for t to 32 threads: q[t] = p[t] + p[(t + 16) mod 32]  (and 8, 4, 2, 1 further on)
+                s = s + q[0]
                 for j threads: y[i, j] = x[i, j] * s }
 
     Parallel loops become nests of threads, local buffers are in shared memory, and each thread
     computes the scalars. A reduction is one of each thread over every n-th iteration, n being
-    `threads`, so that neighbours are of different threads; and one over the partial results, in a
-    fixed order.
+    `threads`, so that neighbours are of different threads. The threads of a warp join their partial
+    results by shuffles, in a fixed order; those of several warps, and elements of other than 4 or 8
+    bytes, are joined in shared memory.
 
     Args:
         loop: the loop; perfectly nested loops around it are loops of blocks as well.
@@ -158,44 +161,108 @@ class _ShareRows(Rebuild):
             self.share_reduction(op)
 
     def share_reduction(self, op: ForOp) -> None:
-        """Emit a reduction of each thread over a part, and one over the parts."""
-        each, over = free_names(op.loop_name.data, ["t", "p"], self.taken)
-        self.taken |= {each, over}
-        shared, count = SpaceAttr(Space.SHARED), AffineExpr.constant(self.threads)
-        kinds = [init.type for init in op.inits]
-        parts = [
-            self.emit(LocalOp(MemRefType(kind, [self.threads], memory_space=shared)), op).result
-            for kind in kinds
-        ]
-        with self.loop(each, [count], LoopKind.THREADS, op) as thread:
-            bound = [
-                rounded_up_quotient(minus(size, thread), self.threads) for size in self.bound(op)
-            ]
-            neutral = [
-                self.emit(constant(neutral_value(combine, kind), kind), op).results[0]
-                for combine, kind in zip(op.combines, kinds, strict=True)
-            ]
+        """Emit a reduction of each thread over a part, and what joins the parts.
 
-            def step(new: ForOp) -> Sequence[SSAValue]:
-                number = self.number(new.variable)
-                return self.step(op, number * self.threads + thread, new.carried)
-
-            own = self.loop_like(op, op.loop_name.data, bound, neutral, step)
-            for value, part in zip(own, parts, strict=True):
-                self.emit(StoreOp(value, part, *self.map([thread])), op)
+        The threads of a warp join theirs by shuffles: after steps over 16, 8, 4, 2 and 1 threads,
+        each has the result. What is left, of several warps or of elements that are not shuffled,
+        all threads join in order.
+        """
+        shuffled = all(byte_size(init.type) in SHUFFLED_BYTES for init in op.inits)
+        shuffled &= self.threads % WARP == 0
+        warps = self.threads // WARP if shuffled else 1
+        sizes = [WARP if shuffled else self.threads]
+        sizes = [warps, *sizes] if warps > 1 else sizes
+        space = Space.THREADS if shuffled else Space.SHARED
+        parts = self.buffers(op, sizes, space)
+        with self.nest(op, "t", sizes) as place:
+            self.store(op, self.own_part(op, place), parts, place)
+        for distance in (16, 8, 4, 2, 1) if shuffled else ():
+            joined = self.buffers(op, sizes, space if distance > 1 or warps == 1 else Space.SHARED)
+            with self.nest(op, f"t{distance}", sizes) as place:
+                other = [*place[:-1], (place[-1] + distance) % WARP]
+                found = self.loads(op, parts, place), self.loads(op, parts, other)
+                self.store(op, self.joined(op, *found), joined, place)
+            parts = joined
+        first = [AffineExpr.constant(0)]
+        if shuffled and warps == 1:
+            values = self.joined(op, self.inits(op), self.loads(op, parts, first))
+            self.bind_all(op.results, values)
+            return
 
         def join(new: ForOp) -> Sequence[SSAValue]:
-            place, joined = self.map([self.number(new.variable)]), list[SSAValue]()
-            for part, carried, combine in zip(parts, new.carried, op.combines, strict=True):
-                kind = carried.type
-                value = self.emit(LoadOp(part, *place, kind), op).result
-                made = combining(combine, kind).create(
-                    operands=[carried, value], result_types=[kind]
-                )
-                joined.append(self.emit(made, op).results[0])
-            return joined
+            place = [self.number(new.variable), *first][: len(sizes)]
+            return self.joined(op, new.carried, self.loads(op, parts, place))
 
-        self.bind_all(op.results, self.loop_like(op, over, [count], self.inits(op), join))
+        over, count = self.new_name(op, "p"), [AffineExpr.constant(sizes[0])]
+        self.bind_all(op.results, self.loop_like(op, over, count, self.inits(op), join))
+
+    def own_part(self, op: ForOp, place: Sequence[AffineExpr]) -> Sequence[SSAValue]:
+        """Emit a reduction over every n-th iteration, from the number of the thread on."""
+        thread = place[0] if len(place) == 1 else place[0] * WARP + place[1]
+        bound = [rounded_up_quotient(minus(size, thread), self.threads) for size in self.bound(op)]
+        neutral = [
+            self.emit(constant(neutral_value(combine, init.type), init.type), op).results[0]
+            for combine, init in zip(op.combines, op.inits, strict=True)
+        ]
+
+        def step(new: ForOp) -> Sequence[SSAValue]:
+            number = self.number(new.variable)
+            return self.step(op, number * self.threads + thread, new.carried)
+
+        return self.loop_like(op, op.loop_name.data, bound, neutral, step)
+
+    def joined(
+        self, op: ForOp, values: Sequence[SSAValue], others: Sequence[SSAValue]
+    ) -> list[SSAValue]:
+        """Combine partial results of a reduction."""
+        made: list[SSAValue] = []
+        for value, other, combine in zip(values, others, op.combines, strict=True):
+            kind = combining(combine, value.type)
+            new = kind.create(operands=[value, other], result_types=[value.type])
+            made.append(self.emit(new, op).results[0])
+        return made
+
+    def buffers(self, op: ForOp, sizes: Sequence[int], space: Space) -> list[SSAValue]:
+        """Emit a buffer for the partial results of each value that a reduction carries."""
+        kinds = [MemRefType(init.type, sizes, memory_space=SpaceAttr(space)) for init in op.inits]
+        return [self.emit(LocalOp(kind), op).result for kind in kinds]
+
+    def loads(
+        self, op: ForOp, parts: Sequence[SSAValue], place: Sequence[AffineExpr]
+    ) -> list[SSAValue]:
+        """Emit loads of partial results."""
+        kinds = [init.type for init in op.inits]
+        loads = [
+            LoadOp(part, *self.map(place), kind) for part, kind in zip(parts, kinds, strict=True)
+        ]
+        return [self.emit(load, op).result for load in loads]
+
+    def store(
+        self,
+        op: ForOp,
+        values: Sequence[SSAValue],
+        parts: Sequence[SSAValue],
+        place: Sequence[AffineExpr],
+    ) -> None:
+        """Emit stores of partial results."""
+        for value, part in zip(values, parts, strict=True):
+            self.emit(StoreOp(value, part, *self.map(place)), op)
+
+    @contextmanager
+    def nest(self, op: ForOp, ending: str, sizes: Sequence[int]) -> Iterator[list[AffineExpr]]:
+        """Open loops of threads within the context; yield their variables."""
+        with ExitStack() as stack:
+            place: list[AffineExpr] = []
+            for size, more in zip(sizes, ["w", ""][-len(sizes) :], strict=True):
+                name, bound = self.new_name(op, ending + more), [AffineExpr.constant(size)]
+                place.append(stack.enter_context(self.loop(name, bound, LoopKind.THREADS, op)))
+            yield place
+
+    def new_name(self, op: ForOp, ending: str) -> str:
+        """A free name for a loop that belongs to a reduction."""
+        (name,) = free_names(op.loop_name.data, [ending], self.taken)
+        self.taken.add(name)
+        return name
 
     def visit_other(self, op: Operation) -> None:
         if not isinstance(op, LocalOp) or op.parent_op() is not self.target:

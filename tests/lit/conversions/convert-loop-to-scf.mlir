@@ -427,6 +427,42 @@ loop.kernel @blocks(%x: memref<3x5x40xf32>) -> (%y: memref<3x5x40xf32>, %z: memr
   }
 }
 
+// What another thread of the warp has is shuffled, by its number in the block.
+// CHECK-LABEL: func.func private @shuffles(
+// CHECK:           rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK:           rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK-NEXT:      ^{{.*}}(%{{.*}}: index, %[[P:[a-z0-9_]+]]: memref<64xf32>
+// CHECK:             %[[V:.*]] = rt.shuffle %[[P]], %{{.*}} {rt.parts = 64 : i64} : memref<64xf32>
+// CHECK-NEXT:        memref.store %[[V]]
+// CHECK:           rt.shuffle %{{.*}}, %{{.*}} {rt.parts = 32 : i64} : memref<32xf32>
+loop.kernel @shuffles() -> (%y: memref<3x2x32xf32>, %z: memref<3x32xf32>) {
+  %one = arith.constant 1.0 : f32
+  loop.for "b" %b to 3 blocks {
+    %p = loop.local : memref<2x32xf32, #loop<space threads>>
+    loop.for "w" %w to 2 threads {
+      loop.for "l" %l to 32 threads {
+        loop.store %one, %p (d0, d1) -> (d0, d1)(%w, %l) : f32, memref<2x32xf32, #loop<space threads>>
+      }
+    }
+    loop.for "v" %w to 2 threads {
+      loop.for "m" %l to 32 threads {
+        %v = loop.load %p (d0, d1) -> (d0, (d1 + 5) mod 32)(%w, %l) : memref<2x32xf32, #loop<space threads>>, f32
+        loop.store %v, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %w, %l) : f32, memref<3x2x32xf32>
+      }
+    }
+  }
+  loop.for "c" %c to 3 blocks {
+    %p = loop.local : memref<32xf32, #loop<space threads>>
+    loop.for "i" %i to 32 threads {
+      loop.store %one, %p (d0) -> (d0)(%i) : f32, memref<32xf32, #loop<space threads>>
+    }
+    %v = loop.load %p () -> (7)() : memref<32xf32, #loop<space threads>>, f32
+    loop.for "j" %j to 32 threads {
+      loop.store %v, %z (d0, d1) -> (d0, d1)(%c, %j) : f32, memref<3x32xf32>
+    }
+  }
+}
+
 // CHECK-LABEL: func.func private @alternating(
 // CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} alternating captures(
 loop.kernel @alternating(%x: memref<6xf32>) -> (%y: memref<6xf32>) {

@@ -415,6 +415,22 @@ func.func private @block(%b: index, %n: index, %x: memref<?xf32>, %y: memref<64x
 
 // -----
 
+// A shuffle is of words of 4 bytes; without parts of threads, it is a load.
+// CHECK-LABEL: func.func @shuffle(
+// CHECK:       %[[AT:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] {rt.parts = 32 : i64} : (!llvm.ptr, i64) -> !llvm.ptr, f64
+// CHECK-NEXT:  %[[NEXT:.*]] = llvm.getelementptr %[[AT]][1] : (!llvm.ptr) -> !llvm.ptr, i32
+// CHECK-NEXT:  llvm.call @stepwell_shuffle(%[[AT]], %{{.*}}) : (!llvm.ptr, i64) -> i32
+// CHECK-NEXT:  llvm.call @stepwell_shuffle(%[[NEXT]], %{{.*}}) : (!llvm.ptr, i64) -> i32
+// CHECK:       llvm.bitcast %{{.*}} : i64 to f64
+// CHECK:       llvm.load %{{.*}} -> f64
+func.func @shuffle(%p: memref<32xf64>, %n: index) -> (f64, f64) {
+  %v = rt.shuffle %p, %n {rt.parts = 32 : i64} : memref<32xf64>
+  %w = rt.shuffle %p, %n : memref<32xf64>
+  func.return %v, %w : f64, f64
+}
+
+// -----
+
 // Outside of a block nobody waits.
 // CHECK-LABEL: func.func @no_block(
 // CHECK-NEXT:  func.return

@@ -209,6 +209,43 @@ loop.kernel @k(%n: index) -> () {
 
 // -----
 
+// Another thread's part is that of the same warp.
+loop.kernel @k(%n: index) -> () {
+  loop.for "b" %b to %n blocks {
+    %r = loop.local : memref<64xf32, #loop<space threads>>
+    loop.for "t" %t to 64 threads {
+      // expected-error @+1 {{loop.load: not the part of the thread in a buffer of space threads, expected t}}
+      %v = loop.load %r (d0) -> ((d0 + 1) mod 64)(%t) : memref<64xf32, #loop<space threads>>, f32
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  loop.for "b" %b to %n blocks {
+    %r = loop.local : memref<32xf32, #loop<space threads>>
+    loop.for "t" %t to 32 threads {
+      // expected-error @+1 {{loop.load: not the part of the thread in a buffer of space threads, expected t}}
+      %v = loop.load %r (d0) -> ((d0 * 3) mod 32)(%t) : memref<32xf32, #loop<space threads>>, f32
+    }
+  }
+}
+
+// -----
+
+loop.kernel @k(%n: index) -> () {
+  loop.for "b" %b to %n blocks {
+    %r = loop.local : memref<32xi8, #loop<space threads>>
+    loop.for "t" %t to 32 threads {
+      // expected-error @+1 {{loop.load: not the part of the thread in a buffer of space threads, expected t}}
+      %v = loop.load %r (d0) -> ((d0 + 1) mod 32)(%t) : memref<32xi8, #loop<space threads>>, i8
+    }
+  }
+}
+
+// -----
+
 loop.kernel @k(%n: index) -> () {
   // expected-error @+1 {{loop.local: size of a buffer of a block is not known, expected a static shape, got memref<?xf32, #loop<space shared>>}}
   %h = loop.local(%n) : memref<?xf32, #loop<space shared>>

@@ -252,3 +252,19 @@ func.func @barrier_of_what(%n: index) {
   "rt.barrier"(%n) : (index) -> ()
   func.return
 }
+
+// -----
+
+func.func @shuffle_of_bytes(%p: memref<32xi8>, %n: index) {
+  // expected-error @+1 {{rt.shuffle: wrong buffer, expected elements of 4 or 8 bytes, got memref<32xi8>}}
+  %v = rt.shuffle %p, %n : memref<32xi8>
+  func.return
+}
+
+// -----
+
+func.func @shuffle_of_rows(%p: memref<32x2xf32>, %n: index) {
+  // expected-error @+1 {{rt.shuffle: wrong buffer, expected elements of 4 or 8 bytes, got memref<32x2xf32>}}
+  %v = rt.shuffle %p, %n : memref<32x2xf32>
+  func.return
+}

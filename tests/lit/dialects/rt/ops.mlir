@@ -105,6 +105,15 @@ func.func private @tile(index, memref<?xf32>)
 
 // -----
 
+// CHECK-LABEL: func.func @shuffles(%p: memref<32xi64>, %n: index) {
+func.func @shuffles(%p: memref<32xi64>, %n: index) {
+  // CHECK-NEXT: rt.shuffle %p, %n {rt.parts = 32 : i64} : memref<32xi64>
+  %v = rt.shuffle %p, %n {rt.parts = 32 : i64} : memref<32xi64>
+  func.return
+}
+
+// -----
+
 // CHECK-LABEL: func.func @clocks(%times: memref<4x2xi64>) {
 func.func @clocks(%times: memref<4x2xi64>) {
   // CHECK-NEXT: %since = rt.clock : i64

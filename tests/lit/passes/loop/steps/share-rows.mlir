@@ -1,4 +1,6 @@
 // RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i}" | filecheck %s
+// RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=64}" | filecheck %s --check-prefix=WARPS
+// RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=20}" | filecheck %s --check-prefix=FEW
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=k}" 2>&1 | filecheck %s --check-prefix=CARRIES
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=2000}" 2>&1 | filecheck %s --check-prefix=MANY
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=serial loop=i}" 2>&1 | filecheck %s --check-prefix=SERIAL
@@ -11,24 +13,52 @@
 // AROUND: loop-share-rows: loop "j" of @serial: wrong kind, expected parallel, got serial
 // LARGE: loop-share-rows: loop "i" of @large: its buffers are too large for shared memory, expected at most 49152 bytes, got 80000
 
-// Each thread sums every 32nd element, and then all of them the parts. A buffer is shared, and a
-// store of the block is one of its first thread.
+// Each thread sums every 32nd element, and the warp joins the parts in steps over fewer and fewer
+// threads. A buffer is shared, and a store of the block is one of its first thread.
 // CHECK-LABEL: loop.kernel @rows(
 // CHECK:       loop.for "b" %b to 2 blocks {
 // CHECK-NEXT:    loop.for "i" %i to 4 blocks {
 // CHECK-NEXT:      %[[H:.*]] = loop.local : memref<70xf32, #loop<space shared>>
 // CHECK-NEXT:      loop.for "j" %j to 70 threads {
 // CHECK:             loop.store %{{.*}}, %[[H]]
-// CHECK:           %[[P:.*]] = loop.local : memref<32xf32, #loop<space shared>>
+// CHECK:           %[[P:.*]] = loop.local : memref<32xf32, #loop<space threads>>
 // CHECK-NEXT:      loop.for "kt" %kt to 32 threads {
 // CHECK:             %[[S:.*]] = loop.for "k" %k to {{.*}}(%kt) reduction carry(
 // CHECK-NEXT:          loop.load %[[H]] (d0, d1) -> ((d0 + (d1 * 32)))(%kt, %k)
 // CHECK:             loop.store %[[S]], %[[P]] (d0) -> (d0)(%kt)
-// CHECK:           %[[ALL:.*]] = loop.for "kp" %kp to 32 reduction carry(%{{.*}} = %first : f32 add) {
-// CHECK-NEXT:        loop.load %[[P]] (d0) -> (d0)(%kp)
+// CHECK:           %[[Q:.*]] = loop.local : memref<32xf32, #loop<space threads>>
+// CHECK-NEXT:      loop.for "kt16" %[[T:.*]] to 32 threads {
+// CHECK-NEXT:        loop.load %[[P]] (d0) -> (d0)(%[[T]])
+// CHECK-NEXT:        loop.load %[[P]] (d0) -> (((d0 + 16) mod 32))(%[[T]])
 // CHECK-NEXT:        arith.addf
+// CHECK-NEXT:        loop.store %{{.*}}, %[[Q]] (d0) -> (d0)(%[[T]])
+// CHECK:           loop.for "kt8"
+// CHECK:           loop.for "kt4"
+// CHECK:           loop.for "kt2"
+// CHECK:           %[[R:.*]] = loop.local : memref<32xf32, #loop<space threads>>
+// CHECK-NEXT:      loop.for "kt1"
+// CHECK:             loop.store %{{.*}}, %[[R]]
+// CHECK:           %[[V:.*]] = loop.load %[[R]] () -> (0)()
+// CHECK-NEXT:      %[[ALL:.*]] = arith.addf %first, %[[V]] : f32
 // CHECK:           loop.for "is" %{{.*}} to 1 threads {
 // CHECK-NEXT:        loop.store %[[ALL]], %y
+// Several warps join their results in shared memory.
+// WARPS-LABEL: loop.kernel @rows(
+// WARPS:         loop.for "ktw" %[[W:.*]] to 2 threads {
+// WARPS-NEXT:      loop.for "kt" %[[L:.*]] to 32 threads {
+// WARPS:             loop.for "k" %k to {{.*}}(%[[W]], %[[L]]) reduction carry(
+// WARPS:         %[[P:.*]] = loop.local : memref<2x32xf32, #loop<space shared>>
+// WARPS-NEXT:    loop.for "kt1w"
+// WARPS:         loop.for "kp" %[[N:.*]] to 2 reduction carry(%{{.*}} = %first : f32 add) {
+// WARPS-NEXT:      loop.load %[[P]] (d0) -> (d0, 0)(%[[N]])
+
+// Threads that are no whole warps have no shuffles.
+// FEW-LABEL:   loop.kernel @rows(
+// FEW:           %[[P:.*]] = loop.local : memref<20xf32, #loop<space shared>>
+// FEW-NEXT:      loop.for "kt" %{{.*}} to 20 threads {
+// FEW:           loop.for "kp" %[[N:.*]] to 20 reduction carry(%{{.*}} = %first : f32 add) {
+// FEW-NEXT:        loop.load %[[P]] (d0) -> (d0)(%[[N]])
+
 loop.kernel @rows(%x: memref<2x4x70xf32>) -> (%y: memref<2x4xf32>) {
   %first = arith.constant 1.0 : f32
   loop.for "b" %b to 2 {
