@@ -97,6 +97,22 @@ class Steps:
                 something else reads the buffer.
         """
 
+    def count_entries(self, loop: str) -> Self:
+        """Make a loop over the entries of a row one over their number.
+
+            s = reduce e in row r: s + v[e] * x[column of e]
+            ->  b, n = indptr[r], indptr[r + 1] - indptr[r]
+                s = reduce e to n: s + v[b + e] * x[indices[b + e]]
+
+        So the threads of a block can share the entries of a row, and a row be cut into chunks.
+
+        Args:
+            loop: the loop.
+
+        Raises:
+            ScheduleError: if the loop is not over entries, or is a cascade.
+        """
+
     def distribute(self, loop: str, after: str) -> Self:
         """Cut the body of a loop after one of its nests, and run a loop over each of the two parts.
 
@@ -362,13 +378,15 @@ class Steps:
             for i: { s = reduce k to n: s + x[i, k]; for j: y[i, j] = x[i, j] * s }
             ->  for i blocks: {
                     for t to 32 threads: p[t] = reduce k to (n - t) ceildiv 32: p[t] + x[i, 32 * k + t]
-                    s = reduce t to 32: s + p[t]
+                    for t to 32 threads: q[t] = p[t] + p[(t + 16) mod 32]  (and 8, 4, 2, 1 further on)
+                    s = s + q[0]
                     for j threads: y[i, j] = x[i, j] * s }
 
         Parallel loops become nests of threads, local buffers are in shared memory, and each thread
         computes the scalars. A reduction is one of each thread over every n-th iteration, n being
-        `threads`, so that neighbours are of different threads; and one over the partial results, in a
-        fixed order.
+        `threads`, so that neighbours are of different threads. The threads of a warp join their partial
+        results by shuffles, in a fixed order; those of several warps, and elements of other than 4 or 8
+        bytes, are joined in shared memory.
 
         Args:
             loop: the loop; perfectly nested loops around it are loops of blocks as well.
@@ -522,12 +540,20 @@ class Steps:
         accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
         have an odd number of elements, so that a column is in as many banks.
 
+        What the inner reduction computes alike in all threads, such as the weights of entries and their
+        columns, is computed once, an iteration by each thread:
+
+            for t threads: s = reduce k0: reduce k1 to min(32, n - 32 * k0): s + exp(v[k]) * x[c[k], t]
+            ->  for k0 serial: {
+                    for k1 threads: { q[k1] = exp(v[32 * k0 + k1]); d[k1] = c[32 * k0 + k1] }
+                    for t threads: s[t] = reduce k1: s[t] + q[k1] * x[d[k1], t] }
+
         Args:
             loop: the reduction.
 
         Raises:
             ScheduleError: if the reduction is not in the threads of a block, alone but for what it
-                begins with and what uses its results, or reads nothing that threads have in common.
+                begins with and what uses its results, or if threads have nothing in common in it.
         """
 
     def stage_terms(self, loop: str) -> Self:

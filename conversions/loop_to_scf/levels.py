@@ -12,11 +12,10 @@ from ...core.ir.typed import memref_type
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind, Space
 from ...dialects.loop.loops import is_made_in, loops_in, most_iterations
-from ...dialects.loop.proofs.levels import space_of
+from ...dialects.loop.proofs.levels import WARP, space_of
 
 MOST_THREADS = 1024
 """The most threads that a block has on any device."""
-_WARP = 32
 _USUAL_THREADS = 128
 """The threads of a block where no nest of it has a known size."""
 
@@ -32,7 +31,7 @@ def threads_of(blocks: loop.ForOp) -> int:
         _threads(nest) for nest in nests
     ]
     most = max((size for size in sizes if size is not None), default=_USUAL_THREADS)
-    return min(MOST_THREADS, max(1, -(-most // _WARP)) * _WARP)
+    return min(MOST_THREADS, max(1, -(-most // WARP)) * WARP)
 
 
 def shared_bytes(blocks: loop.ForOp) -> int:

@@ -15,7 +15,13 @@ from ...core.ir.typed import memref_type, resized
 from ...core.ir.walks import operations_in
 from ...dialects.loop import ops as loop
 from ...dialects.loop.attrs import LoopKind, Space
-from ...dialects.loop.proofs.levels import SHARED_BYTES, space_of, thread_nest
+from ...dialects.loop.proofs.levels import (
+    SHARED_BYTES,
+    WARP,
+    reads_another_part,
+    space_of,
+    thread_nest,
+)
 from ...dialects.program import PARTS
 from ...dialects.rt import ops as rt
 from .elementwise import INDEX_ARITHMETIC
@@ -33,7 +39,12 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
     if kind is LoopKind.BLOCKS:
         if (wanted := shared_bytes(op)) > SHARED_BYTES:
             refuse(op, "a block has too little shared memory", f"at most {SHARED_BYTES}", wanted)
-        properties["block"] = IntegerAttr(threads_of(op), i64)
+        properties["block"] = IntegerAttr(threads := threads_of(op), i64)
+        for inner in operations_in(nest[-1]):
+            if threads > WARP and reads_another_part(inner) and not thread_nest(inner):
+                refuse(
+                    op, "all threads of a block read what one of a warp has", "one warp", threads
+                )
         state.barriers |= barriers(nest[-1])
     bounds = [state.bound(inner) for inner in nest]
     extents = [_number_of_tiles(state, b) for b in bounds]

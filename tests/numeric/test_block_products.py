@@ -83,7 +83,7 @@ def test_the_host_computes_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("size", "inner", "edge", "own", "share"),
-    [(64, 64, 32, 4, 0.7), (128, 64, 64, 4, 0.7), (256, 32, 128, 8, 0.8)],
+    [(64, 64, 32, 4, 0.75), (128, 64, 64, 4, 0.8), (256, 32, 128, 8, 0.85)],
 )
 def test_budgets(size: int, inner: int, edge: int, own: int, share: float) -> None:
     """What the inner loop may cost: no bank conflict, whole sectors, and mostly products."""

@@ -274,3 +274,35 @@ def test_a_shuffle_of_some_threads_is_an_error() -> None:
     x = floats(6, 5, 64)
     with pytest.raises(sw.EmulationError, match="7 of the 32 threads of a warp wait"):
         sw.emulate(wrong, [30, x, np.zeros_like(x)], grid=30, block=64)
+
+
+def test_what_one_thread_has_is_read_by_its_warp() -> None:
+    """A shuffle reaches one warp, and the threads of another one would have something else."""
+    kernel = """
+loop.kernel @neighbours(%x: memref<6x5x64xf32>) -> (%y: memref<6x5x64xf32>) {
+  loop.for "b" %b to 6 blocks {
+    %p = loop.local : memref<32xf32, #loop<space threads>>
+    loop.for "t" %t to 32 threads {
+      %v = loop.load %x (d0, d1) -> (d0, 0, d1)(%b, %t) : memref<6x5x64xf32>, f32
+      loop.store %v, %p (d0) -> (d0)(%t) : f32, memref<32xf32, #loop<space threads>>
+    }
+    %q = loop.local : memref<64xf32, #loop<space threads>>
+    %v = loop.load %p () -> (3)() : memref<32xf32, #loop<space threads>>, f32
+    loop.for "k" %k to 5 serial {
+      loop.for "u" %u to 64 threads {
+        loop.store %v, %q (d0) -> (d0)(%u) : f32, memref<64xf32, #loop<space threads>>
+        loop.store %v, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %u) : f32, memref<6x5x64xf32>
+      }
+    }
+  }
+}
+"""
+    text = PROGRAM.replace("KERNEL", kernel).replace("x40x", "x64x")
+    says = "all threads of a block read what one of a warp has, expected one warp, got 64"
+    with pytest.raises(sw.CompileError, match=says):
+        sw.compile(sw.from_mlir(text), target=DEVICE)
+    one = text.replace("to 64 threads", "to 32 threads").replace("x64x", "x32x")
+    one = one.replace("memref<64xf32", "memref<32xf32")
+    x = floats(6, 5, 32)
+    exe = sw.compile(sw.from_mlir(one), target=DEVICE)
+    np.testing.assert_array_equal(exe(x), np.broadcast_to(x[:, :1, 3:4], x.shape))

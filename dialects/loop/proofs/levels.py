@@ -14,9 +14,9 @@ them, such as loops, loads and scalars, each thread computes for itself, and so 
 block without such nests has one thread. Without blocks, a nest of threads is at the top.
 
 A buffer in space `threads` has a part for each thread, by the variables of the loops of threads.
-Elements of 4 or 8 bytes may also be read from the part of another thread of the warp, which are the
-iterations of an innermost loop to 32: at `(d0 + 5) mod 32`, or outside of threads at a constant in a
-block of one warp. A device reads them from registers of the other thread.
+Elements of 4 or 8 bytes may also be read from the part of another thread of the warp: in an
+innermost loop to 32 at `(d0 + 5) mod 32`, and in a block of one warp outside of threads at a
+constant. A device reads them from registers of that thread.
 
 Kernels have no barriers: that a nest runs after another is their meaning. The conversion to `scf`
 derives where threads have to wait for others.

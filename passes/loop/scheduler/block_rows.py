@@ -7,10 +7,9 @@ from xdsl.ir.affine import AffineDimExpr
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp
+from ....dialects.loop.proofs.levels import WARP
 from .schedule import Schedule
 
-WARP = 32
-"""The threads that execute one instruction, and the shortest row that is worth a block."""
 LONG = 1024
 """From this length on, a row has several warps."""
 WARPS = 4
@@ -33,9 +32,11 @@ def schedule_block_rows(schedule: Schedule, nest: str) -> str | None:
 
 
 def _is_contiguous(reduction: ForOp) -> bool:
-    """Whether a reduction reads one input, at neighbouring places."""
+    """Whether a reduction reads neighbouring places of inputs."""
     loads = [op for op in reduction.walk() if isinstance(op, LoadOp)]
-    if len(loads) != 1 or not loads[0].map.data.results:
-        return False
-    last = loads[0].map.data.results[-1]
-    return isinstance(last, AffineDimExpr) and loads[0].indices[last.position] is reduction.variable
+    reads = [op for op in loads if reduction.variable in op.indices]
+    last = [op.map.data.results[-1] for op in reads]
+    return bool(reads) and all(
+        isinstance(expr, AffineDimExpr) and op.indices[expr.position] is reduction.variable
+        for op, expr in zip(reads, last, strict=True)
+    )

@@ -25,6 +25,9 @@ class StepMethods:
     def compute_at(self, nest: str, loop: str) -> None:
         """Move the nest that fills a local buffer into the loop that reads it."""
 
+    def count_entries(self, loop: str) -> None:
+        """Make a loop over the entries of a row one over their number."""
+
     def distribute(self, loop: str, after: str) -> Sequence[str]:
         """Cut the body of a loop after one of its nests, and run a loop over each of the two parts."""
 

@@ -45,10 +45,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.traits import is_side_effect_free
+from xdsl.traits import ConstantLike, is_side_effect_free
 
 from ....core.algebra.affine import normalized, polynomial
 from ....core.algebra.expressions import Variable, variables
@@ -56,7 +56,7 @@ from ....core.algebra.polynomials import Polynomial
 from ....core.ir.typed import memref_type
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, Space, SpaceAttr
-from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in
+from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in, most_iterations
 from ....dialects.loop.names import free_names, free_suffix
 from ....dialects.loop.nests import Consumed, loop_named, loop_names, perfect_nest, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
@@ -85,20 +85,30 @@ def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
     accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
     have an odd number of elements, so that a column is in as many banks.
 
+    What the inner reduction computes alike in all threads, such as the weights of entries and their
+    columns, is computed once, an iteration by each thread:
+
+        for t threads: s = reduce k0: reduce k1 to min(32, n - 32 * k0): s + exp(v[k]) * x[c[k], t]
+        ->  for k0 serial: {
+                for k1 threads: { q[k1] = exp(v[32 * k0 + k1]); d[k1] = c[32 * k0 + k1] }
+                for t threads: s[t] = reduce k1: s[t] + q[k1] * x[d[k1], t] }
+
     Args:
         loop: the reduction.
 
     Raises:
         ScheduleError: if the reduction is not in the threads of a block, alone but for what it
-            begins with and what uses its results, or reads nothing that threads have in common.
+            begins with and what uses its results, or if threads have nothing in common in it.
     """
     target = loop_named(STEP, kernel, loop)
     nest = _nest_around(kernel, target)
     written = written_in(kernel, nest[0])
-    panels = _panels(nest, target, written)
-    if not panels:
+    terms = _terms(nest, target, written)
+    alike = () if terms is None else terms.ops
+    panels = [panel for panel in _panels(nest, target, written) if panel.load not in alike]
+    if not panels and terms is None:
         raise refusal(STEP, kernel, target, "reads nothing that several threads read")
-    return noted(_StagePanels(kernel, nest, target, panels).run(), "stage_panels", loop)
+    return noted(_StagePanels(kernel, nest, target, panels, terms).run(), "stage_panels", loop)
 
 
 def _nest_around(kernel: KernelOp, target: ForOp) -> list[ForOp]:
@@ -208,12 +218,76 @@ def _panel(load: LoadOp, target: ForOp, outermost: ForOp) -> _Panel | None:
     return _Panel(load, steps, sizes)
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """What an inner reduction computes alike in all threads.
+
+    Attributes:
+        inner: the reduction.
+        most: the most iterations that it has.
+        ops: the operations that compute the terms, in order.
+        values: the results of these that threads use.
+    """
+
+    inner: ForOp
+    most: int
+    ops: Sequence[Operation]
+    values: Sequence[SSAValue]
+
+
+def _terms(nest: Sequence[ForOp], target: ForOp, written: set[SSAValue]) -> _Terms | None:
+    """The terms of the only loop in a reduction; None without any."""
+    loops = [op for op in target.body.block.ops if isinstance(op, ForOp)]
+    if len(loops) != 1 or not loops[0].is_reduction or loops[0].over_entries:
+        return None
+    (inner,) = loops
+    most, own = most_iterations(inner), {inner.variable}
+    if most is None or any(is_made_in(value, target) for value in inner.bounds):
+        return None
+    ops: list[Operation] = []
+    for op in inner.body.block.ops:
+        pure = op.buffer not in written if isinstance(op, LoadOp) else is_side_effect_free(op)
+        alike = (
+            value in own or value is target.variable or not _differs(value, nest)
+            for value in op.operands
+        )
+        if pure and not op.regions and own & {*op.operands} and all(alike):
+            ops.append(op)
+            own |= {*op.results}
+    values: dict[SSAValue, None] = {}
+    # An index is computed again of what it is computed from.
+    left = [value for op in inner.body.block.ops if op not in ops for value in op.operands]
+    while left:
+        value = left.pop()
+        if isinstance(owner := value.owner, Operation) and owner in ops:
+            if isinstance(value.type, IndexType):
+                left += owner.operands
+            else:
+                values[value] = None
+    ordered = [value for op in ops for value in op.results if value in values]
+    return _Terms(inner, most, ops, ordered) if ordered else None
+
+
+def _differs(value: SSAValue, nest: Sequence[ForOp]) -> bool:
+    """Whether a value may differ between threads."""
+    if isinstance(value.owner, Operation) and value.owner.has_trait(ConstantLike):
+        return False
+    return is_made_in(value, nest[0]) or any(value is loop.variable for loop in nest)
+
+
 class _StagePanels(Rebuild):
     def __init__(
-        self, kernel: KernelOp, nest: Sequence[ForOp], target: ForOp, panels: Sequence[_Panel]
+        self,
+        kernel: KernelOp,
+        nest: Sequence[ForOp],
+        target: ForOp,
+        panels: Sequence[_Panel],
+        terms: _Terms | None,
     ) -> None:
         super().__init__(kernel, [nest[0]])
-        self.nest, self.target, self.panels = nest, target, panels
+        self.nest, self.target, self.panels, self.terms = nest, target, panels, terms
+        self.staged: dict[SSAValue, SSAValue] = {}
+        """The buffers of terms."""
         self.copies: dict[LoadOp, tuple[SSAValue, _Panel]] = {}
         """The copies of panels, by the loads that read them."""
         inside = [loop.loop_name.data for loop in (nest[0], *loops_in(nest[0].body.block))]
@@ -237,6 +311,8 @@ class _StagePanels(Rebuild):
         ) as variable:
             self.bind(target.variable, variable)
             self.copy_panels()
+            if self.terms is not None:
+                self.compute_terms(self.terms)
             with self.threads("") as place:
                 self.store(self.step(target, variable, self.loads(sums, place)), sums, place)
         with self.threads(after) as place:
@@ -295,7 +371,7 @@ class _StagePanels(Rebuild):
         rows = [*shape[:-1], shape[-1] | 1] if len(shape) > 1 else shape
         kind = MemRefType(load.result.type, rows, memory_space=SpaceAttr(Space.SHARED))
         copy = self.emit(LocalOp(kind), load).result
-        base = f"{self.target.loop_name.data}{'p' * (number + 1)}"
+        base = f"{self.target.loop_name.data}{'p' * (number + 1 + (self.terms is not None))}"
         endings = [str(place) if place else "" for place in range(len(kept))]
         names = free_names(base, endings, loop_names(self.kernel))
         with ExitStack() as stack:
@@ -311,6 +387,28 @@ class _StagePanels(Rebuild):
             value = self.emit(read, load).result
             self.emit(StoreOp(value, copy, *self.map(place)), load)
         return copy
+
+    def compute_terms(self, terms: _Terms) -> None:
+        """Emit a nest of threads that compute what an iteration of the reduction has in common."""
+        inner, space = terms.inner, SpaceAttr(Space.SHARED)
+        kinds = [MemRefType(v.type, [terms.most], memory_space=space) for v in terms.values]
+        buffers = [self.emit(LocalOp(kind), inner).result for kind in kinds]
+        (name,) = free_names(self.target.loop_name.data, ["p"], loop_names(self.kernel))
+        with self.loop(name, self.bound(inner), LoopKind.THREADS, inner) as place:
+            self.bind(inner.variable, place)
+            for op in terms.ops:
+                self.visit(op)
+            for value, buffer in zip(terms.values, buffers, strict=True):
+                self.emit(StoreOp(self.value(value), buffer, *self.map([place])), inner)
+        self.staged = dict(zip(terms.values, buffers, strict=True))
+
+    def visit_op(self, op: Operation) -> None:
+        if self.terms is None or not op.results or op.results[0] not in self.staged:
+            super().visit_op(op)
+            return
+        buffer, place = self.staged[op.results[0]], self.expr(self.terms.inner.variable)
+        load = LoadOp(buffer, *self.map([place]), op.results[0].type)
+        self.bind(op.results[0], self.emit(load, op).result)
 
     def visit_load(self, op: LoadOp) -> None:
         if op not in self.copies:
