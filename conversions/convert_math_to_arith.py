@@ -34,6 +34,7 @@ from ..core.target import Target, named
 from ..dialects.upstream import ops as upstream
 from .math_to_arith import (
     arcs,
+    circles,
     double_arcs,
     double_power,
     doubles,
@@ -87,6 +88,13 @@ _F64: dict[type[Operation], _Expansion] = {
     math.TanhOp: hyperbolic.tanh,
 }
 
+_ON_DEVICE: dict[type[Operation], _Expansion] = {
+    math.CosOp: circles.cos,
+    math.SinOp: circles.sin,
+    math.TanOp: circles.tan,
+}
+"""Functions of f32 that the C library has where there is one."""
+
 _CONSTANT_POWERS: dict[float, _Expansion] = {
     -1.0: polynomials.reciprocal,
     -0.5: polynomials.reciprocal_root,
@@ -139,6 +147,8 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
         expansion = polynomials.exp_of_small
     else:
         expansion = _F32.get(type(op))
+        if expansion is None and target.device is not None:
+            expansion = _ON_DEVICE.get(type(op))
     return None if expansion is None else (expansion, tuple(op.operands))
 
 
@@ -281,7 +291,8 @@ class ConvertMathToArithPass(ModulePass):
     sinh, tanh of f32 and f64, no powf of f32, and no rsqrt and no powf with an exponent of -1,
     -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma. Operations that
     are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and other functions
-    stay for `convert-math-to-llvm`; on a target without fma that one is a product and a sum.
+    stay for `convert-math-to-llvm`; on a target without fma that one is a product and a sum. For a
+    target with a device, no cos, sin and tan of f32 are left.
     Numbers of 16 bits are computed with in f32 where the target has no arithmetic for them, and f16
     is converted by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.

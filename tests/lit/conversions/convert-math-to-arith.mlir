@@ -2,6 +2,7 @@
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v4}" | filecheck %s --check-prefix=SCALE
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64-v3}" | filecheck %s --check-prefix=HALVES
 // RUN: stepwell-opt %s -p "convert-math-to-arith{target=x86-64}" | filecheck %s --check-prefix=UNFUSED
+// RUN: stepwell-opt %s -p 'convert-math-to-arith{target="cuda:sm_90,emulated"}' | filecheck %s --check-prefix=DEVICE
 
 // The range is clamped, n and r of x = n ln 2 + r are found, and a polynomial is scaled by the two
 // halves of 2^n.
@@ -343,4 +344,27 @@ func.func @widened(%x: vector<4xbf16>, %y: vector<4xbf16>) -> vector<4xbf16> {
 func.func @rounded_once(%x: f64) -> bf16 {
   %y = arith.truncf %x : f64 to bf16
   func.return %y : bf16
+}
+
+// The C library has them where there is one. A device computes in f64: the rest by two parts of pi/2,
+// or by the bits of 2/pi beyond 2^20.
+// CHECK-LABEL:  func.func @circle(%x: f32) -> f32 {
+// CHECK-NEXT:     math.sin
+// DEVICE-LABEL: func.func @circle(%x: f32) -> f32 {
+// DEVICE-NOT:     math.sin
+// DEVICE:         %[[WIDE:.*]] = arith.extf %{{.*}} : f32 to f64
+// DEVICE-NEXT:    %[[N:.*]] = math.fma %[[WIDE]]
+// DEVICE:         arith.muli %{{.*}}, %{{.*}} : i64
+// DEVICE:         arith.cmpf olt
+// DEVICE:         arith.truncf %{{.*}} : f64 to f32
+func.func @circle(%x: f32) -> f32 {
+  %y = math.sin %x : f32
+  func.return %y : f32
+}
+
+// DEVICE-LABEL: func.func @wide_circle(
+// DEVICE-NEXT:    math.sin
+func.func @wide_circle(%x: f64) -> f64 {
+  %y = math.sin %x : f64
+  func.return %y : f64
 }

@@ -1,0 +1,154 @@
+"""Sine, cosine and tangent of f32 for devices, which have no C library: computed in f64.
+
+An angle is n quarters of a circle and a rest up to pi/4. Below 2^20 the rest follows from two parts
+of pi/2. Beyond, the bits of 2/pi that decide are multiplied by the significand in integers (M.
+Payne and R. Hanek, Radian Reduction for Trigonometric Functions, 1983). Results are rounded once,
+to 0.51 ulp.
+"""
+
+from __future__ import annotations
+
+import math as scalar_math
+
+from xdsl.dialects import arith, math
+from xdsl.ir import SSAValue
+
+from ...dialects.upstream import ops as upstream
+from .arithmetic import Arithmetic
+
+_QUARTERS = 2 / scalar_math.pi
+# pi/2 in two parts, the first of 33 bits: n times it is exact.
+_QUARTER, _QUARTER_REST = 1.5707963267341256, 6.077100506506192e-11
+_ROUND = 1.5 * 2.0**52
+"""Adding this to a number below 2^51 rounds it to an integer, whose last bits are its own."""
+_LARGE = 2.0**20
+
+_BITS = 0xA2F9836E_4E441529_FC2757D1_F534DDC0_DB629599_3C439041_FE5163AB
+"""2/pi, the 224 bits after the point."""
+_WORDS = [_BITS >> (32 * n) & 0xFFFFFFFF for n in reversed(range(8))]
+"""The same in words, after one before the point."""
+
+_SIN = tuple((-1) ** n / scalar_math.factorial(2 * n + 1) for n in range(7))
+"""sin(r) / r in r^2; for |r| <= pi/4, relative error 2^-45."""
+_COS = tuple((-1) ** n / scalar_math.factorial(2 * n) for n in range(8))
+"""cos(r) in r^2, relative error 2^-49."""
+
+
+def sin(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """The sine; that of a zero is the zero."""
+    sine, cosine, quarters = _of_angle(e, x)
+    found = e.select(_is_odd(e, quarters), cosine, sine)
+    return _rounded(e, _negated(e, found, quarters), x)
+
+
+def cos(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """The cosine."""
+    sine, cosine, quarters = _of_angle(e, x)
+    found = e.select(_is_odd(e, quarters), sine, cosine)
+    ahead = e.wrapping(arith.AddiOp, quarters, e.wide_bits(1))
+    return _rounded(e, _negated(e, found, ahead))
+
+
+def tan(e: Arithmetic, x: SSAValue) -> SSAValue:
+    """The tangent; that of a zero is the zero."""
+    sine, cosine, quarters = _of_angle(e, x)
+    odd, d = _is_odd(e, quarters), e.in_f64()
+    over = e.select(odd, cosine, sine)
+    under = e.select(odd, e.unary(arith.NegfOp, sine), cosine)
+    return _rounded(e, d.div(over, under), x)
+
+
+def _of_angle(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """|x| = n pi/2 + r: the sine and the cosine of r in f64, and an integer that is n mod 4.
+
+    They are NaN where x is an infinity or NaN.
+    """
+    d, size = e.in_f64(), e.unary(math.AbsFOp, x)
+    wide = e.cast(upstream.ExtFOp, size, e.f64)
+    near, large = _near(d, wide), _far(e, size)
+    is_near = e.compare("olt", size, e.constant(_LARGE))
+    rest, quarters = (e.select(is_near, a, b) for a, b in zip(near, large, strict=True))
+    rest = d.add(rest, d.sub(wide, wide))
+    square = d.mul(rest, rest)
+    sine = d.mul(rest, d.polynomial(square, _SIN))
+    return sine, d.polynomial(square, _COS), quarters
+
+
+def _near(d: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The rest and the number of quarters for x below 2^20."""
+    rounded = d.fma(x, d.constant(_QUARTERS), d.constant(_ROUND))
+    n = d.sub(rounded, d.constant(_ROUND))
+    minus = d.unary(arith.NegfOp, n)
+    rest = d.fma(minus, d.constant(_QUARTER), x)
+    rest = d.fma(minus, d.constant(_QUARTER_REST), rest)
+    return rest, d.bitcast(rounded, d.i64)
+
+
+# x == m 2^k:  x 2/pi mod 4 == (m times the bits of 2/pi from the (k - 1)-th on) mod 4
+def _far(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The rest and the number of quarters for x from 2^20 on.
+
+    A product has two bits of n and 62 of the rest, and 96 bits of 2/pi are in it.
+    """
+    bits = e.bitcast(x, e.i32)
+    fraction = e.integer(arith.AndIOp, bits, e.bits(0x7FFFFF))
+    m = e.cast(arith.ExtUIOp, e.integer(arith.OrIOp, fraction, e.bits(0x800000)), e.i64)
+    # The first bit is number k - 2 after the point, where k is the exponent - 23.
+    exponent = e.integer(arith.ShRUIOp, bits, e.bits(23))
+    first = e.wrapping(arith.SubiOp, exponent, e.bits(127 + 23 + 2 - 32))
+    shift = e.cast(arith.ExtUIOp, e.integer(arith.AndIOp, first, e.bits(31)), e.i64)
+    words = [_word(e, x, n) for n in range(4)]
+    half = e.wide_bits(32)
+
+    def shifted(high: SSAValue, low: SSAValue) -> SSAValue:
+        both = e.integer(arith.OrIOp, e.wrapping(arith.ShLIOp, high, half), low)
+        return e.wrapping(arith.ShLIOp, both, shift)
+
+    def upper(value: SSAValue) -> SSAValue:
+        return e.integer(arith.ShRUIOp, value, half)
+
+    most = e.integer(
+        arith.OrIOp,
+        shifted(words[0], words[1]),
+        upper(e.wrapping(arith.ShLIOp, words[2], shift)),
+    )
+    least = upper(shifted(words[2], words[3]))
+    product = e.wrapping(
+        arith.AddiOp,
+        e.wrapping(arith.MuliOp, m, most),
+        upper(e.wrapping(arith.MuliOp, m, least)),
+    )
+    rounding = e.wrapping(arith.AddiOp, product, e.wide_bits(1 << 61))
+    quarters = e.integer(arith.ShRUIOp, rounding, e.wide_bits(62))
+    whole = e.wrapping(arith.ShLIOp, quarters, e.wide_bits(62))
+    rest = e.cast(arith.SIToFPOp, e.wrapping(arith.SubiOp, product, whole), e.f64)
+    return e.in_f64().mul(rest, e.double(scalar_math.pi / 2 * 2.0**-62)), quarters
+
+
+def _word(e: Arithmetic, x: SSAValue, number: int) -> SSAValue:
+    """A word of 2/pi, counted from that in which the first bit for x is."""
+    found = e.wide_bits(_WORDS[number])
+    for passed in range(1, 5):
+        # The first bit is in the next word from 2^25, 2^57, ... on.
+        beyond = e.compare("oge", x, e.constant(2.0 ** (32 * passed - 7)))
+        found = e.select(beyond, e.wide_bits(_WORDS[number + passed]), found)
+    return found
+
+
+def _is_odd(e: Arithmetic, number: SSAValue) -> SSAValue:
+    return e.cast(arith.TruncIOp, number, e.i1)
+
+
+def _negated(e: Arithmetic, value: SSAValue, quarters: SSAValue) -> SSAValue:
+    """Minus a value where the number of quarters is 2 or 3 (mod 4)."""
+    sign = e.integer(arith.AndIOp, quarters, e.wide_bits(2))
+    sign = e.wrapping(arith.ShLIOp, sign, e.wide_bits(62))
+    return e.bitcast(e.integer(arith.XOrIOp, e.bitcast(value, e.i64), sign), e.f64)
+
+
+def _rounded(e: Arithmetic, value: SSAValue, odd_in: SSAValue | None = None) -> SSAValue:
+    """A value as f32, times the sign of what the function is odd in."""
+    found = e.cast(upstream.TruncFOp, value, e.type)
+    if odd_in is None:
+        return found
+    return e.mul(found, e.copysign(e.constant(1.0), odd_in))
