@@ -87,7 +87,8 @@ class CachePlace:
         from ..diagnosis.inspection import inspected
 
         apart = compilation
-        if can_be_mapped():
+        # Kernels of a device are one module.
+        if can_be_mapped() and not has_device(compilation.target):
             kernels = KernelCache(self.folder, self.digest, lambda: stamp() == self.sources)
             observers = (kernels, *compilation.observers)
             apart = replace(compilation, observers=observers, code=kernels.code)
@@ -130,7 +131,7 @@ def place_of(request: Request) -> CachePlace | None:
         StepwellError: if an environment variable of the cache has no valid value.
     """
     folder = folder_of_user()
-    if folder is None or folder.trouble(make=True) is not None or has_device(request.target):
+    if folder is None or folder.trouble(make=True) is not None:
         return None
     sources = sources_digest(FolderMemory(folder), IMPORTED_NS)
     surroundings = surroundings_of(request)

@@ -23,7 +23,7 @@ from ..dialects.loop.trace_text import Schedules, traces_text
 from ..dialects.rt.abi import PARALLEL_TILES, SYSTEM_ALLOCATE
 from ..driver.compilation import Compilation
 from ..driver.request import Request
-from ..runtime.lowered import Lowered, check_for_processor, lowered
+from ..runtime.lowered import Lowered, lowered
 
 if TYPE_CHECKING:
     from ..backends.c.interface import CInterface
@@ -163,7 +163,9 @@ def _compiled(request: Request) -> _Program:
     from ..backends.llvm import jit
 
     compilation = Compilation.of(request, (Reproducing(),))
-    check_for_processor(compilation.target)
+    if compilation.target.device is not None:
+        fact, got = "a program for a device cannot be exported", compilation.target.name
+        raise UnsupportedError(explain("target", fact, expected="a processor", got=got))
     work = compilation.at("llvm")
     found = lowered(work)
     for callee in found.interface.functions:

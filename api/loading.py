@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from ..driver.compilation import Compilation
 
 
-def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable:
+def load(
+    path: str | os.PathLike[str], *, recompile: bool = False, emulated: bool = False
+) -> Executable:
     """Load a program that `Executable.save` wrote.
 
     Its weights are mapped into memory, and shared by the processes that load the file. A loaded
@@ -31,14 +34,16 @@ def load(path: str | os.PathLike[str], *, recompile: bool = False) -> Executable
     Args:
         path: the file. It must not be written to while a process uses it; `save` replaces it.
         recompile: whether to compile the program anew, for this machine, of the IR in the file.
+        emulated: whether the emulator runs the kernels of a GPU, whichever the machine has.
 
     Raises:
         CompileError: if the program calls a registered function that is not found.
+        DeviceError: if the driver does not take the kernels of the program.
         ImportModelError: if the file cannot be read, is damaged, or of another version.
         TargetError: if this machine can run none of the code in the file.
         StepwellError: if the system does not allow the process to run it.
     """
-    artefact = Artefact(container.mapped(path))
+    artefact = Artefact(container.mapped(path), emulated)
     return _recompiled(artefact) if recompile else _loaded(artefact)
 
 
@@ -115,10 +120,15 @@ def _loaded(artefact: Artefact) -> Executable:
 def _recompiled(artefact: Artefact) -> Executable:
     """The program of an artefact, compiled anew for this machine of the IR in it."""
     compilation = _compilation(artefact)
-    from ..core.target import host
+    from ..core.target import device_named, host
     from ..diagnosis.inspection import inspected
 
-    return compilation.on(host()).executable(inspected, restored)[0]
+    here, was = host(), compilation.target
+    if (device := was.device) is not None:
+        is_any = was.name == "cuda" and not device.emulated
+        device = device_named(was.name) if is_any else device
+        here = replace(here, name=was.name, device=device)
+    return compilation.on(here).executable(inspected, restored)[0]
 
 
 def _inspection(artefact: Artefact) -> Inspection:

@@ -10,7 +10,7 @@ from ..core.errors import StepwellError
 from ..core.files.reading import ReadingError, read_bytes
 from ..core.ir.module import Module, unread_of
 from ..core.processor import identity
-from ..core.target import Target, host, this_machine
+from ..core.target import Target, device_named, has_device, host, this_machine
 from ..core.threads import available_cores
 from ..driver.request import Request
 from ..passes.loop.scheduler.records import default_path
@@ -81,6 +81,9 @@ def _digest(module: Module) -> str:
 def _target(target: str | Target) -> Facts:
     if isinstance(target, Target) and target.legalize:
         raise OpaqueError("rules of a target")
+    if isinstance(target, str) and has_device(target):
+        # "cuda" is the device that is there.
+        return target, facts_of(device_named(target))
     return facts_of(target)
 
 

@@ -83,6 +83,17 @@ class Driver:
         self.capability = 10 * major + minor
         self.most_blocks = self._attribute(_MAX_GRID_DIM_X)
 
+    def check(self, processor: str) -> None:
+        """Check that the device takes code for a processor, such as "sm_90".
+
+        Raises:
+            TargetError: if it is older.
+        """
+        if self.capability < capability_of(processor):
+            fact, got = "the device is too old", f"sm_{self.capability} ({self.name})"
+            expected = f"{processor} or later"
+            raise TargetError(explain("target", fact, expected=expected, got=got))
+
     def call(self, function: str, *arguments: Any, what: str = "driver") -> None:
         """Call a function of the driver.
 
@@ -114,6 +125,11 @@ class Driver:
         text = c_char_p()
         failed = getattr(self, f"_{function}")(code, ctypes.byref(text))
         return None if failed or text.value is None else text.value.decode(errors="replace")
+
+
+def capability_of(processor: str) -> int:
+    """The number of a processor: 90 for "sm_90"."""
+    return int(processor.removeprefix("sm_"))
 
 
 @functools.cache

@@ -253,28 +253,31 @@ _PTX = {
 
 
 def _with_device(name: str) -> Target:
-    """The host with one of NVIDIA's devices: "cuda", "cuda:sm_90" or "cuda:sm_90,emulated".
+    """The host with one of NVIDIA's devices."""
+    device = device_named(name)
+    return replace(host(), name=name, device=device)
+
+
+def device_named(name: str) -> Device:
+    """One of NVIDIA's devices: "cuda", "cuda:sm_90" or "cuda:sm_90,emulated".
+
+    "cuda" is the device that is there, with code for the latest processor that it can be.
 
     Raises:
         TargetError: if there is no such device.
     """
     device, *options = name.removeprefix("cuda:").split(",")
     if name == "cuda":
-        from .cuda import driver
+        from .cuda import capability_of, driver
 
         # Code for a processor runs on later ones.
         found = driver()
-        older = [one for one in _PTX if int(one.removeprefix("sm_")) <= found.capability]
-        if not older:
-            fact, got = "the device is too old", f"sm_{found.capability} ({found.name})"
-            expected = f"{next(iter(_PTX))} or later"
-            raise TargetError(explain("target", fact, expected=expected, got=got))
-        device = older[-1]
+        found.check(next(iter(_PTX)))
+        device = [one for one in _PTX if capability_of(one) <= found.capability][-1]
     if device not in _PTX or options not in ([], ["emulated"]):
         expected = f'"cuda", or cuda:NAME or cuda:NAME,emulated with one of {", ".join(_PTX)}'
         raise TargetError(explain("target", "unknown device", expected=expected, got=f'"{name}"'))
-    made = Device(device, "nvptx64-nvidia-cuda", f"+ptx{_PTX[device]}", bool(options))
-    return replace(host(), name=name, device=made)
+    return Device(device, "nvptx64-nvidia-cuda", f"+ptx{_PTX[device]}", bool(options))
 
 
 @dataclass(frozen=True)
@@ -355,7 +358,7 @@ def needs_of(target: Target) -> list[str] | None:
     For the machine that this runs on, they are those that Linux reports as well. For another one
     that a program was compiled for, those that any processor here is known for count too.
     """
-    if target.name == "host":
+    if target.name == "host" or target.device is not None:
         on = re.findall(r"\+([\w.-]+)", target.features)
         known = NEEDS.values() if target.features != host().features else ()
         counted = {name for names in known for name in names}

@@ -265,8 +265,7 @@ class Compilation:
         if self.target.device is not None:
             stages += DEVICE_STAGES
         origin = Origin(partial(inspect, again), lambda: decisions, stages, restored)
-        code = boundary(Executable) if self.target.device is None else None
-        exe = executable(program, code, origin)
+        exe = executable(program, boundary(Executable), origin)
         for observer in self._observers:
             observer.compiled(exe, again)
         return exe, again

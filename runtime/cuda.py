@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from ctypes import byref, c_int, c_int64, c_uint64, c_void_p
 
-from ..backends.llvm.device import DeviceCode, DeviceKernel
+from ..backends.ptx.kernels import DeviceCode, DeviceKernel
 from ..core.cuda import Driver, driver
-from ..core.errors import DeviceError, TargetError, explain
+from ..core.errors import DeviceError, explain
 from .device import Buffers, EmulatedDevice, ProgramDevice
 
 _ALIGNED = 256
@@ -33,12 +33,7 @@ class CudaDevice(ProgramDevice):
     def __init__(self, code: DeviceCode) -> None:
         super().__init__(code)
         self._driver = driver()
-        wanted, found = code.device.name, self._driver.capability
-        if found < int(wanted.removeprefix("sm_")):
-            got = f"sm_{found} ({self._driver.name})"
-            raise TargetError(
-                explain("target", "the device is too old", expected=f"{wanted} or later", got=got)
-            )
+        self._driver.check(code.processor)
         self._functions = self._loaded() if code.kernels else {}
 
     def _loaded(self) -> dict[str, c_void_p]:
@@ -110,7 +105,7 @@ def device_of(code: DeviceCode) -> ProgramDevice:
         DeviceError: if the driver does not take them.
         TargetError: if there is no driver, or its device is too old.
     """
-    return EmulatedDevice(code) if code.device.emulated else CudaDevice(code)
+    return EmulatedDevice(code) if code.emulated else CudaDevice(code)
 
 
 @contextmanager

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import math
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import MemRefType
 
-from ..backends.llvm.device import DeviceCode, DeviceKernel
 from ..backends.ptx.counters import Emulation
 from ..backends.ptx.decoding import granules
 from ..backends.ptx.emulation import launched
+from ..backends.ptx.kernels import DeviceCode, DeviceKernel
 from ..backends.ptx.machine import Shape
 from ..backends.ptx.memory import GlobalMemory, Region
 from ..backends.ptx.text import read_ptx
-from ..backends.reference.numbers import shape_with
-from ..core.dtypes import dtype_of
-from ..dialects.program import launched_arguments
+from ..dialects.rt.abi import LAUNCH
 from .functions import keep_error, may_go_on
 
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _thread = threading.local()
 
 
@@ -53,6 +48,8 @@ class Buffers:
 class ProgramDevice(ABC):
     """A device that runs the kernels of a program where compiled code launches them.
 
+    A launch that fails keeps its error; launches after it in the same call do nothing.
+
     Args:
         code: the kernels.
     """
@@ -62,6 +59,15 @@ class ProgramDevice(ABC):
         self.launches: list[Emulation] = []
         """The launches of the latest call, counted where the device is emulated."""
 
+    def call(self, entry: Callable[[int], int], frame: int) -> int:
+        """The status of a call of compiled code with a frame: not 0 if a launch has failed."""
+        before = getattr(_thread, "device", None)
+        _thread.device, self.launches = self, []
+        try:
+            return entry(frame) or int(not may_go_on())
+        finally:
+            _thread.device = before
+
     def launch(self, number: int, words: Any, count: int) -> None:
         """Execute a kernel in `count` threads, or blocks, with the arguments in an array of words.
 
@@ -70,13 +76,10 @@ class ProgramDevice(ABC):
         """
         kernel, passed, buffers = self.code.kernels[number], [count], list[Buffers]()
         source = (words[n] for n in itertools.count())
-        arguments = launched_arguments(kernel.arguments, source)
-        for position, (kind, first, sizes) in enumerate(arguments):
-            if isinstance(kind, MemRefType):
-                item = dtype_of(kind.element_type).itemsize
-                size = item * math.prod(shape_with(kind, iter(sizes)))
-                written, name = kernel.written[position], f"argument {position} ({kind})"
-                buffers.append(Buffers((len(passed),), first, size, written, name))
+        for position, (argument, first, sizes) in enumerate(kernel.launched(source)):
+            if argument.shape is not None:
+                size, name = argument.size(sizes), f"argument {position} ({argument.type})"
+                buffers.append(Buffers((len(passed),), first, size, argument.written, name))
             passed += [first, *sizes]
         self._run(kernel, passed, list(_apart(buffers)))
 
@@ -84,7 +87,7 @@ class ProgramDevice(ABC):
         """How many blocks a launch of so many threads, or blocks, has, and the threads of each."""
         if kernel.block is not None:
             return count, kernel.block
-        threads = self.code.device.block
+        threads = self.code.block
         return -(-count // threads), threads
 
     @abstractmethod
@@ -124,41 +127,9 @@ class EmulatedDevice(ProgramDevice):
         self.launches.append(launched(found, grid, memory, parameters, shared, sys.maxsize))
 
 
-class DeviceProgram:
-    """The machine code of a program, its device, and the function that calls both.
-
-    A launch that fails keeps its error; launches after it in the same call do nothing, and the call
-    raises the error.
-
-    Args:
-        code: the owner of the machine code.
-        function: the address of its function that takes a frame.
-        device: what runs the kernels that it launches.
-    """
-
-    def __init__(self, code: Any, function: int, device: ProgramDevice) -> None:
-        self.code, self.device = code, device
-        call = _ENTRY(function)
-
-        def called(frame: int) -> int:
-            before = getattr(_thread, "device", None)
-            _thread.device, device.launches = device, []
-            try:
-                return call(frame) or int(not may_go_on())
-            finally:
-                _thread.device = before
-
-        self._called = _ENTRY(called)
-
-    @property
-    def entry(self) -> int:
-        """The address of a function that takes a frame, and fails if a launch has."""
-        return ctypes.cast(self._called, ctypes.c_void_p).value or 0
-
-
-def launch_address() -> int:
-    """The address of the function of the run time that launches kernels (`rt.abi.LAUNCH`)."""
-    return ctypes.cast(_launch, ctypes.c_void_p).value or 0
+def functions_for_devices() -> Mapping[str, int]:
+    """The addresses of the functions of the run time that code for a device calls."""
+    return {LAUNCH: ctypes.cast(_launch, ctypes.c_void_p).value or 0}
 
 
 @_LAUNCH

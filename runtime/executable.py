@@ -133,10 +133,8 @@ class Executable:
 
         Each is one nest of a kernel, in the order of the program.
         """
-        from .device import DeviceProgram
-
-        keep = self._loaded.program.keep
-        return tuple(keep.device.launches) if isinstance(keep, DeviceProgram) else ()
+        device = self._loaded.program.device
+        return () if device is None else tuple(device.launches)
 
     def profile(self, *inputs: object, repeat: int | None = None) -> Profile:
         """The time of a call, by kernel and by node of the model.
@@ -452,8 +450,10 @@ def executable(
 def _loaded(program: Program, code: Boundary | None) -> Loaded:
     """A program with the frames of its calls; with a plan if compiled code calls it."""
     signature = program.interface.signature
-    if code is None or any(spec.labels for spec in signature.outputs):
-        return Loaded(program)  # Python makes strings of results.
+    # Python makes strings of results, and begins the call of a device.
+    slow = program.device is not None or any(spec.labels for spec in signature.outputs)
+    if code is None or slow:
+        return Loaded(program)
     call, fail = Executable.__call__, Executable._fail_at
     plan = plan_of(signature, program.entry, call, fail)
     return Loaded(program, plan, ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(code.frame))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from .functions import take_error
 from .interface import Interface
 from .plan import ExecutablePlan, frame_size, is_passed
 
+if TYPE_CHECKING:
+    from .device import ProgramDevice
+
 
 @dataclass(frozen=True)
 class Program:
@@ -28,7 +32,7 @@ class Program:
 
     Entry n of `constants` is the array of constant n, and that of `functions` what code in slot n
     calls. `entry` is the address of a function that takes a frame and calls the public function,
-    `keep` the owner of that code.
+    `keep` the owner of that code. `device` runs the kernels that this code launches, if it does.
     """
 
     interface: Interface
@@ -36,6 +40,7 @@ class Program:
     functions: tuple[Any, ...]
     entry: int
     keep: Any
+    device: ProgramDevice | None = None
 
 
 class Loaded:
@@ -56,7 +61,10 @@ class Loaded:
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
         )
-        self._entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
+        entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
+        self._entry: Callable[[int], int] = entry
+        if program.device is not None:
+            self._entry = partial(program.device.call, entry)
         tables = map(ctypes.addressof, (self._constants, self._functions))
         self.frames = Frames(frame_size(self.signature), *tables)
         if plan is not None and claim is not None:

@@ -10,7 +10,6 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
-from ..core.errors import UnsupportedError, explain
 from ..core.ir.module import Module
 from ..core.ir.printing import Listing
 from ..core.ir.weights import WeightStore
@@ -22,7 +21,6 @@ from ..dialects.program import (
     constants_text,
     needs_of,
 )
-from ..dialects.rt.abi import LAUNCH
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 from .constants import materialised
 from .functions import Callee, Operand, callback
@@ -30,7 +28,10 @@ from .interface import Interface
 from .loaded import Program
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from ..backends.llvm.jit import Effort
+    from ..backends.ptx.kernels import DeviceCode
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,15 @@ class Lowered:
 
 @dataclass(frozen=True)
 class Generated:
-    """The LLVM IR of a program for a target, and what calls of its machine code need."""
+    """The LLVM IR of a program for a target, what calls of its machine code need, and the code of
+    its device, if it has one."""
 
     interface: Interface
     constants: tuple[np.ndarray, ...]
     llvm_ir: str
     effort: Effort
     target: Target
+    device: DeviceCode | None = None
 
 
 @dataclass(frozen=True)
@@ -99,21 +102,11 @@ def generated(module: Module, target: Target) -> Generated:
     """
     from ..backends.llvm.jit import effort_of, program_ir
 
-    check_for_processor(target)
     found = lowered(module)
-    text = program_ir(module.op, target, found.name)
-    return Generated(found.interface, found.constants, text, effort_of(module.op), target)
-
-
-def check_for_processor(target: Target) -> None:
-    """Check that all code of programs for a target is that of a processor.
-
-    Raises:
-        UnsupportedError: if a device runs some of it.
-    """
-    if target.device is not None:
-        fact, got = "a program for a device cannot be saved or exported", target.name
-        raise UnsupportedError(explain("target", fact, expected="a processor", got=got))
+    host, device = _divided(module, target)
+    text = program_ir(host, target, found.name)
+    effort = effort_of(module.op)
+    return Generated(found.interface, found.constants, text, effort, target, device)
 
 
 def generated_of(program: Program) -> Generated | None:
@@ -123,8 +116,9 @@ def generated_of(program: Program) -> Generated | None:
     code = program.keep
     if not isinstance(code, CompiledModule):
         return None
-    constants = program.constants
-    return Generated(program.interface, constants, code.llvm_ir, code.effort, code.target)
+    device = None if program.device is None else program.device.code
+    facts = code.llvm_ir, code.effort, code.target, device
+    return Generated(program.interface, program.constants, *facts)
 
 
 def machine_code(module: Module, target: Target, source: Listing | None = None) -> Program:
@@ -140,35 +134,33 @@ def machine_code(module: Module, target: Target, source: Listing | None = None) 
         TargetError: if this processor cannot run code for the target.
     """
     from ..backends.llvm.boundary.code import ENTRY
-    from ..backends.llvm.jit import compile_module
+    from ..backends.llvm.jit import add_function, compile_module
 
     found = lowered(module)
     functions = tuple(map(callback, found.interface.functions))
-    if target.device is not None:
-        return _with_device(module, target, found, functions, source)
-    code = compile_module(module.op, target, public=found.name, source=source)
-    return Program(found.interface, found.constants, functions, code.address(ENTRY), code)
+    host, kernels = _divided(module, target, source)
+    device = None
+    if kernels is not None:
+        from .cuda import device_of
+        from .device import functions_for_devices
+
+        device = device_of(kernels)
+        for name, address in functions_for_devices().items():
+            add_function(name, address)
+    code = compile_module(host, target, public=found.name, source=source)
+    entry = code.address(ENTRY)
+    return Program(found.interface, found.constants, functions, entry, code, device)
 
 
-def _with_device(
-    module: Module,
-    target: Target,
-    found: Lowered,
-    functions: tuple[Any, ...],
-    source: Listing | None,
-) -> Program:
-    """The code of a program whose kernels run on a device."""
-    from ..backends.llvm.boundary.code import ENTRY
+def _divided(
+    module: Module, target: Target, source: Listing | None = None
+) -> tuple[ModuleOp, DeviceCode | None]:
+    """The module of the host, and the code of the device if the target has one."""
+    if target.device is None:
+        return module.op, None
     from ..backends.llvm.device import device_code, host_module
-    from ..backends.llvm.jit import add_function, compile_module
-    from .cuda import device_of
-    from .device import DeviceProgram, launch_address
 
-    device = device_of(device_code(module.op, target, source))
-    add_function(LAUNCH, launch_address())
-    code = compile_module(host_module(module.op), target, public=found.name, source=source)
-    keep = DeviceProgram(code, code.address(ENTRY), device)
-    return Program(found.interface, found.constants, functions, keep.entry, keep)
+    return host_module(module.op), device_code(module.op, target, source)
 
 
 def _callee(function: Function) -> Callee:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import llvmlite.binding as llvm
@@ -17,6 +17,7 @@ from xdsl.dialects import llvm as llvm_dialect
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
+from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.exclusive import exclusive
 from ...core.ir.printing import Listing
@@ -26,6 +27,7 @@ from ...core.ir.walks import operations_in
 from ...core.target import Device, Target
 from ...dialects.program import BLOCK, KERNEL, kernel_arguments
 from ...dialects.rt.abi import BARRIER, SHUFFLE, THREAD, THREADS
+from ..ptx.kernels import DeviceCode, DeviceKernel, KernelArgument
 from .debug import DebugInfo
 from .machine import initialize
 from .translate import translate
@@ -45,27 +47,6 @@ _PLAIN = (
     (re.compile(r"^\s*\.section\s+\S+\s*\{[^{}]*\}\n", re.MULTILINE), ""),
 )
 """The debug information that is removed, since drivers optimise less with it; lines are left."""
-
-
-@dataclass(frozen=True)
-class DeviceKernel:
-    """A kernel of a program: its name in the code, the types of its arguments, and whether it may
-    write to each."""
-
-    name: str
-    arguments: tuple[Attribute, ...]
-    block: int | None = None
-    """How many threads a block has, if a launch is of blocks and not of threads."""
-    written: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True)
-class DeviceCode:
-    """The kernels of a program, in the order of their numbers, and their text."""
-
-    device: Device
-    kernels: tuple[DeviceKernel, ...]
-    text: str
 
 
 def device_code(module: ModuleOp, target: Target, source: Listing | None = None) -> DeviceCode:
@@ -107,11 +88,8 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
             fact = f"the device has no function llvm.{name}"
             raise UnsupportedError(explain(device.name, fact, origin=where))
     assembly, read_only = _assembly(text, device)
-    made = (
-        replace(kernel, written=_written(kernel.arguments, read_only[kernel.name]))
-        for kernel in kernels
-    )
-    return DeviceCode(device, tuple(made), assembly)
+    made = tuple(_with_written(kernel, read_only[kernel.name]) for kernel in kernels)
+    return DeviceCode(device.name, device.emulated, device.block, made, assembly)
 
 
 def host_module(module: ModuleOp) -> ModuleOp:
@@ -127,7 +105,14 @@ def host_module(module: ModuleOp) -> ModuleOp:
 def _kernel(op: Operation) -> DeviceKernel:
     block = op.attributes.get(BLOCK)
     threads = block.value.data if isinstance(block, IntegerAttr) else None
-    return DeviceKernel(f"{_name(op)}_kernel", kernel_arguments(op), threads)
+    return DeviceKernel(f"{_name(op)}_kernel", tuple(map(_argument, kernel_arguments(op))), threads)
+
+
+def _argument(kind: Attribute) -> KernelArgument:
+    if not isinstance(kind, MemRefType):
+        return KernelArgument(str(kind), 0, None)
+    shape = tuple(None if size == DYNAMIC_INDEX else size for size in kind.get_shape())
+    return KernelArgument(str(kind), dtype_of(kind.element_type).itemsize, shape)
 
 
 def _name(op: Operation) -> str:
@@ -192,14 +177,14 @@ def _add_kernel(
             argument.attributes.add("noalias")
 
 
-def _written(kinds: Sequence[Attribute], read_only: Sequence[bool]) -> tuple[bool, ...]:
-    """Which arguments of a kernel it may write to, of what is said of its parameters."""
-    found, place = list[bool](), 1
-    for kind in kinds:
-        is_buffer = isinstance(kind, MemRefType)
-        found.append(is_buffer and not read_only[place])
-        place += 1 + (kind.get_shape().count(DYNAMIC_INDEX) if is_buffer else 0)
-    return tuple(found)
+def _with_written(kernel: DeviceKernel, read_only: Sequence[bool]) -> DeviceKernel:
+    """A kernel with what it may write to, of what is said of its parameters."""
+    found, place = list[KernelArgument](), 1
+    for argument in kernel.arguments:
+        is_buffer = argument.shape is not None
+        found.append(replace(argument, written=is_buffer and not read_only[place]))
+        place += 1 + (argument.shape or ()).count(None)
+    return replace(kernel, arguments=tuple(found))
 
 
 def _register(module: ir.Module, register: str) -> ir.Function:

@@ -6,6 +6,7 @@ import ctypes
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ from ...backends.llvm.boundary.layout import Layout
 from ...backends.llvm.images import Image, can_be_mapped, system_function
 from ...core import processor
 from ...core.boundary.functions import found
+from ...core.cuda import capability_of, driver
 from ...core.errors import TargetError, explain
 from ...core.files.reading import ReadingError
-from ...core.pipelines.stages import STAGES
+from ...core.pipelines.stages import DEVICE_STAGES, STAGES
 from ...core.threads import most_threads
-from ...dialects.rt.abi import PARALLEL_TILES
+from ...dialects.rt.abi import LAUNCH, PARALLEL_TILES
 from ..functions import callback
 from ..interface import Interface
 from ..loaded import Program
@@ -31,6 +33,7 @@ from .manifest import ABI, MANIFESTS
 if TYPE_CHECKING:
     from ...core.pipelines.decisions import Decision
     from ...dialects.program import Constant
+    from ..device import ProgramDevice
 
 ENTRY = "stepwell_entry"
 """The function of a program that takes a frame."""
@@ -42,22 +45,25 @@ class Artefact:
 
     Args:
         archive: its members.
+        emulated: whether the emulator runs the kernels of a device, whatever that is.
 
     Raises:
         ImportModelError: if it is damaged, or of another version.
     """
 
-    def __init__(self, archive: Archive) -> None:
-        self.archive = archive
+    def __init__(self, archive: Archive, emulated: bool = False) -> None:
+        self.archive, self._emulated = archive, emulated
         with self._read():
             manifest = archive.manifest
             try:
                 self.manifest = MANIFESTS.upgraded(manifest, manifest["format"])
             except ReadingError as error:
                 raise archive.damaged(str(error)) from error
-            stage = self.manifest["source"]["recipe"]["stage"]
-            self.stages = STAGES[STAGES.index(stage) :]
+            recipe = self.manifest["source"]["recipe"]
+            self.stages = STAGES[STAGES.index(recipe["stage"]) :]
             """The stages of which there is text: from the one that is stored."""
+            if recipe["target"].get("device") is not None:
+                self.stages += DEVICE_STAGES
 
     @contextmanager
     def _read(self) -> Iterator[None]:
@@ -71,6 +77,7 @@ class Artefact:
         """The best of its programs that this machine can run.
 
         Raises:
+            DeviceError: if the driver does not take its kernels.
             ImportModelError: if the artefact is damaged.
             TargetError: if this machine can run none of them, or the environment states a wrong
                 number of threads.
@@ -86,7 +93,8 @@ class Artefact:
             code = self._code(entry["code"])
             if word := entry["code"].get("threads"):
                 ctypes.c_int64.from_address(code.address(word)).value = most_threads()
-            return Program(interface, constants, functions, code.address(ENTRY), code)
+            device = self._device(entry.get("device"))
+            return Program(interface, constants, functions, code.address(ENTRY), code, device)
 
     def boundary(self) -> tuple[Layout, Image] | None:
         """The call boundary, and the layout of objects that it reads; None if there is none."""
@@ -123,16 +131,19 @@ class Artefact:
             packing = (one["interface"]["packing"] for one in self.manifest["programs"])
             declared = list(map(constants_in, packing))
             weights = {entry["name"]: self._weight(entry, declared) for entry in facts["weights"]}
-            return text, weights, facts["recipe"]
+            return text, weights, {**facts["recipe"], "target": self.target()}
 
     def target(self) -> Mapping[str, Any]:
-        """The fields of the target that it was compiled for."""
+        """The fields of the target that it was compiled for, with the device that runs it."""
         with self._read():
-            return dict(self.manifest["source"]["recipe"]["target"])
+            target = dict(self.manifest["source"]["recipe"]["target"])
+            if self._emulated and target.get("device") is not None:
+                target["device"] = {**target["device"], "emulated": True}
+            return target
 
     @cached_property
     def chosen(self) -> Mapping[str, Any]:
-        """The program that needs the most of this machine.
+        """The program that needs the most of this machine, a device before all else.
 
         Raises:
             TargetError: if it can run none of them.
@@ -147,14 +158,35 @@ class Artefact:
         if not fit:
             got = ", ".join(one["target"]["architecture"] for one in programs)
             raise self._unfit("its code is for another architecture", here, got)
-        fit.sort(key=lambda one: len(one["target"]["needs"]), reverse=True)
+        fit.sort(key=_needed, reverse=True)
+        refused: TargetError | None = None
         for one in fit:
-            if not processor.missing(one["target"]["needs"]):
+            if processor.missing(one["target"]["needs"]):
+                continue
+            facts = one.get("device")
+            try:
+                if facts is not None and not (facts["emulated"] or self._emulated):
+                    driver().check(facts["processor"])
                 return one
+            except TargetError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
         lacks = processor.missing(fit[-1]["target"]["needs"])
         names = ", ".join(one["target"]["name"] for one in fit)
         fact = f"this processor lacks {', '.join(lacks)}, which its code for {names} needs"
         raise self._unfit(fact, None, None)
+
+    def _device(self, facts: Mapping[str, Any] | None) -> ProgramDevice | None:
+        """What runs the kernels of a program; None if it has none."""
+        if facts is None:
+            return None
+        from ...backends.ptx.kernels import DeviceCode
+        from ..cuda import device_of
+
+        text = bytes(self.archive.part(facts["ptx"])).decode()
+        code = DeviceCode.from_dict(text, facts)
+        return device_of(replace(code, emulated=code.emulated or self._emulated))
 
     def _unfit(self, fact: str, expected: object, got: object) -> TargetError:
         hint = "load(..., recompile=True) compiles it for this machine"
@@ -192,16 +224,31 @@ class Artefact:
         if "object" not in facts:
             fact = "its code can only be run by Linux on x86-64"
             raise self._unfit(fact, None, None)
-        from ...backends.llvm.jit import LinkedObject
+        from ...backends.llvm.jit import LinkedObject, add_function
+        from ..device import functions_for_devices
 
+        if LAUNCH in facts["imports"]:
+            for name, address in functions_for_devices().items():
+                add_function(name, address)
         code = bytes(self.archive.part(facts["object"]))
         return LinkedObject(code, facts["functions"], facts["imports"])
 
     def _function(self, name: str) -> int:
         """The address of a function that machine code calls."""
+        if name == LAUNCH:
+            from ..device import functions_for_devices
+
+            return functions_for_devices()[name]
         if name != PARALLEL_TILES:
             return system_function(name)
         return pool.entry(lambda: pool.mapped(self._image(self.manifest["support"]["pool"])))
+
+
+def _needed(entry: Mapping[str, Any]) -> tuple[int, int]:
+    """How much a program needs: the number of the processor of its device, then features."""
+    device = entry.get("device")
+    capability = 0 if device is None else capability_of(device["processor"])
+    return capability, len(entry["target"]["needs"])
 
 
 def _input(parts: list[np.ndarray]) -> Any:

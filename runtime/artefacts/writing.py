@@ -15,6 +15,7 @@ from ...backends.llvm.boundary.code import ENTRY
 from ...backends.llvm.elf import image_of
 from ...backends.llvm.images import Image
 from ...backends.llvm.thread_limit import MOST_THREADS, with_limit
+from ...backends.ptx.kernels import DeviceCode
 from ...backends.reference.samples import small_inputs
 from ...core.boundary.functions import place_of
 from ...core.boundary.labels import unlabelled
@@ -106,7 +107,8 @@ def write_entry(
         pooled = PARALLEL_TILES in own.llvm_ir
         code = _code(writer, own, program.keep.object_code, {})
     # Whoever compiles the same module has registered its functions, and the same processor.
-    made = _program(writer, program, target, code, [], {})
+    device = None if program.device is None else program.device.code
+    made = _program(writer, program, target, code, [], {}) | _device(writer, target, device)
     support = _support(writer, [target], pooled)
     _close(writer, [made], support=support, decisions=_decisions(writer, decisions), **facts)
 
@@ -142,8 +144,9 @@ def _saved(writer: ArtefactWriter, program: Generated, weights: WeightStore) -> 
     joined = with_limit if pooled else None
     code = jit.object_code(program.llvm_ir, target, program.effort, joined)
     made = _code(writer, program, code, limit)
-    renewable = {"renewable": packed_weights.are_renewable(program, weights)}
-    return _program(writer, program, target, made, needs, functions) | renewable
+    facts = _device(writer, target, program.device)
+    facts["renewable"] = packed_weights.are_renewable(program, weights)
+    return _program(writer, program, target, made, needs, functions) | facts
 
 
 def _program(
@@ -171,12 +174,20 @@ def _program(
     }
 
 
+def _device(writer: ArtefactWriter, target: Target, code: DeviceCode | None) -> dict[str, Any]:
+    """The kernels of a device, if a program has one."""
+    if code is None:
+        return {}
+    ptx = writer.add(f"code/{_plain(target.name)}.ptx", code.text.encode())
+    return {"device": {"ptx": ptx, **code.to_dict()}}
+
+
 def _code(
     writer: ArtefactWriter, program: Generated, found: bytes, limit: dict[str, str]
 ) -> dict[str, Any]:
     """The machine code of a program: an image, or its object file where there can be none."""
     target = program.target
-    name = f"code/{target.name}"
+    name = f"code/{_plain(target.name)}"
     if all(part in target.triple for part in _CODE):
         try:
             return _image(writer, name, image_of(found)) | limit

@@ -86,8 +86,8 @@ SURROUNDINGS = (
     Break(
         "a call does not say that a launch has failed",
         "runtime/device.py",
-        "return call(frame) or int(not may_go_on())",
-        "return call(frame)",
+        "return entry(frame) or int(not may_go_on())",
+        "return entry(frame)",
         "tests/numeric/test_devices.py::test_a_fault_is_at_the_node_of_the_model",
     ),
     Break(
@@ -100,8 +100,8 @@ SURROUNDINGS = (
     Break(
         "what a kernel only reads is copied back",
         "backends/llvm/device.py",
-        "found.append(is_buffer and not read_only[place])",
-        "found.append(is_buffer)",
+        "found.append(replace(argument, written=is_buffer and not read_only[place]))",
+        "found.append(replace(argument, written=is_buffer))",
         "tests/numeric/test_cuda.py::test_only_results_are_copied_back",
     ),
     Break(

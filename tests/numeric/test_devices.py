@@ -298,10 +298,7 @@ def test_code_that_is_not_for_a_device(kernel: str, kind: type[Exception], says:
         device_code(op, named(DEVICE))
 
 
-def test_what_programs_for_a_device_cannot_do_yet(tmp_path: Any) -> None:
-    exe = sw.compile(mlp(7), target=DEVICE)
-    says = "a program for a device cannot be saved or exported"
-    with pytest.raises(sw.UnsupportedError, match=says):
-        exe.save(tmp_path / "model.stepwell")
+def test_programs_for_a_device_are_not_exported(tmp_path: Any) -> None:
+    says = "a program for a device cannot be exported, expected a processor, got cuda:sm_90,emul"
     with pytest.raises(sw.UnsupportedError, match=says):
         sw.export(mlp(7), tmp_path / "library", target=DEVICE)
