@@ -1,8 +1,8 @@
 """Primitive functions become kernels: `convert-graph-to-loop`.
 
 In `graph_to_loop/`, `kernel.py` builds the kernel of a function, with `nest.py`, `loops.py` and
-`sizes.py`, on the arguments that `arguments.py` pairs. `calls.py` converts calls, `marks.py` marks
-kernels with facts that hold in all their calls, and `work.py` counts the work of operators.
+`sizes.py`, on the arguments that `arguments.py` pairs. `calls.py` converts calls, and `marks.py`
+marks kernels with facts that hold in all their calls.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ..core.ir.context import known_to
+from ..core.ir.context import Work, known_to
+from ..core.ir.provenance import names
 from ..core.ir.refusal import refused
 from ..core.ir.walks import operations_in
 from ..core.pipelines.actions import allowed, held_back
@@ -28,18 +29,18 @@ from ..dialects.graph.attrs import PRIMITIVE
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.nests.proofs import HINT, described, outside_of_call
 from ..dialects.graph.nests.recording import Recorder
+from ..dialects.graph.plan.moved import bytes_of
 from ..dialects.graph.plan.nest_plan import NestPlan
 from ..dialects.graph.plan.planner import planned
 from ..dialects.graph.plan.visibility import StoredRounding
 from ..dialects.graph.rearranging import is_alias
 from ..dialects.graph.sizes.shapes import SymbolicShapes
-from ..dialects.graph.views import is_join
+from ..dialects.graph.views import joined_at
 from ..dialects.loop import ops as loop
 from ..dialects.stages import reach
 from .graph_to_loop.calls import Call, by_callee, call_dps, call_sizes, single_call
 from .graph_to_loop.kernel import build_kernel
 from .graph_to_loop.marks import is_constant, mark_constants, mark_entries, mark_in_place
-from .graph_to_loop.work import work_of
 
 
 def _is_inside(op: Operation) -> bool:
@@ -80,7 +81,7 @@ def _build_all(
         shapes = SymbolicShapes(function)
         plan = _plan_of(function, shapes, recorder)
         built[function] = build_kernel(function, constant, shapes, plan, rounding)
-        work[name] = work_of(function, shapes)
+        work[name] = _work_of(function, shapes)
     return built
 
 
@@ -105,11 +106,29 @@ def _require_inside(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:
         raise refused(call, fact, subject=subject, expected=expected, got=got, hint=HINT)
 
 
+def _work_of(function: func.FuncOp, shapes: SymbolicShapes) -> tuple[Work, ...]:
+    """The work of each operator of a primitive function, in sizes of its arguments."""
+    last = function.body.block.last_op
+    returned = set(last.operands) if last is not None else set[SSAValue]()
+    found: list[Work] = []
+    for op in function.body.block.ops:
+        if isinstance(op, GraphOp):
+            # Bytes are read from arguments and written to results of the function.
+            read = [v for v in dict.fromkeys(op.operands) if isinstance(v, BlockArgument)]
+            written = [value for value in op.results if value in returned]
+            sizes = op.flops(shapes), bytes_of([*read, *written], shapes)
+            known = (None if size is None else shapes.in_arguments(size) for size in sizes)
+            found.append(Work(names(op), *known))
+    return tuple(found)
+
+
 def _refuse_rest(module: ModuleOp) -> None:
     """Raise for the first operator left outside a kernel."""
     known = (graph.ConstantOp, graph.CallDpsOp, graph.CallPackedOp)
     for op in operations_in(module):
-        if isinstance(op, GraphOp) and not (is_alias(op) or is_join(op) or isinstance(op, known)):
+        if isinstance(op, GraphOp) and not (
+            is_alias(op) or joined_at(op) is not None or isinstance(op, known)
+        ):
             fact, hint = "operator outside of a primitive function", "run graph-fuse-ops first"
             if op.refusal is not None:
                 fact = "an opaque operator has no kernel"

@@ -27,6 +27,7 @@ from ..core.ir.typed import memref_type, owned
 from ..core.pipelines.budgets import EXACT
 from ..dialects.program import EFFORT, PARTS, SHARED
 from ..dialects.rt import ops as rt
+from ..dialects.rt.abi import ALIGNMENT
 from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import (
     element_address,
@@ -37,15 +38,14 @@ from .to_llvm.addresses import (
     store,
     sum_of,
 )
-from .to_llvm.allocation import ALLOCATE, allocate
 from .to_llvm.calls import plain_call
+from .to_llvm.checks import ALLOCATE, allocate
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.types import NO_FASTMATH, PTR, byte_size, check_contiguous, int_attr, stored
 
 MEMREF = LoweringTable()
 """How to lower each operation of `memref`."""
 
-_STACK_ALIGNMENT = 64
 _STACK_EFFORT = StringAttr("light")
 """Small buffers on the stack become registers in passes of LLVM (`backends.llvm.jit.Effort`)."""
 
@@ -88,7 +88,7 @@ def lower_alloca(alloca: memref.AllocaOp, low: Lowering) -> SSAValue:
         function.attributes[EFFORT] = _STACK_EFFORT
     if not type.has_static_shape():
         low.refuse("size on the stack is not known", "a static shape", type)
-    wanted = alloca.alignment.value.data if alloca.alignment is not None else _STACK_ALIGNMENT
+    wanted = alloca.alignment.value.data if alloca.alignment is not None else ALIGNMENT
     properties: dict[str, Attribute] = {
         "elem_type": stored(type.element_type, low.index),
         "alignment": int_attr(max(wanted, byte_size(type.element_type, low.index)), 64),

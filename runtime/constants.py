@@ -19,11 +19,12 @@ from ..core.files.reading import ReadingError, amount, check_size, memory
 from ..core.ir.weights import WeightStore
 from ..dialects.loop.packing import pack_array
 from ..dialects.program import EXTREMES, Constant
+from ..dialects.rt.abi import ALIGNMENT
+from .frames import aligned_bytes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-_ALIGNMENT = 64
 _PARTS = {"indptr": "indptr", "indices": "indices", "values": "data"}
 
 
@@ -136,11 +137,9 @@ def _checked(name: str, matrix: csr_array) -> csr_array:
 
 
 def aligned(array: np.ndarray) -> np.ndarray:
-    """A contiguous array of the same elements, aligned to 64 bytes."""
-    if array.flags.c_contiguous and array.ctypes.data % _ALIGNMENT == 0:
+    """A contiguous array of the same elements, aligned to `ALIGNMENT` bytes."""
+    if array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0:
         return array
-    raw = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    result = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    result = aligned_bytes(array.nbytes).view(array.dtype).reshape(array.shape)
     result[...] = array
     return result

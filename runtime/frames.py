@@ -10,11 +10,17 @@ from collections.abc import Callable
 import numpy as np
 
 from ..core.errors import StepwellError, explain
-from ..dialects.rt.abi import Word
+from ..dialects.rt.abi import ALIGNMENT, Word
 
-_ALIGNMENT = 64
 Claim = Callable[[int], int | None]
 """Claims a free frame of the list with this head and returns its address; None if none is free."""
+
+
+def aligned_bytes(size: int) -> np.ndarray:
+    """So many bytes of memory, which begin at a multiple of `ALIGNMENT`."""
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
 
 
 class Frame:
@@ -36,13 +42,11 @@ class Frame:
         # Freed before there is another one.
         self.drop_arena()
         try:
-            arena = np.empty(size + _ALIGNMENT, np.uint8)
+            self._arena = aligned_bytes(size)
         except MemoryError as error:
             raise no_memory(f"an arena of {size} bytes") from error
-        base = arena.ctypes.data
-        self.words[Word.ARENA] = -(-base // _ALIGNMENT) * _ALIGNMENT
+        self.words[Word.ARENA] = self._arena.ctypes.data
         self.words[Word.ARENA_BYTES] = size
-        self._arena = arena
 
     def drop_arena(self) -> None:
         """Free the arena; the next call that needs one allocates it."""
@@ -52,9 +56,7 @@ class Frame:
     @property
     def arena(self) -> np.ndarray:
         """The bytes of the arena."""
-        if self._arena is None:
-            return np.empty(0, np.uint8)
-        return self._arena[self.words[Word.ARENA] - self._arena.ctypes.data :]
+        return np.empty(0, np.uint8) if self._arena is None else self._arena
 
     def give_back(self) -> None:
         """Release the frame for other calls."""

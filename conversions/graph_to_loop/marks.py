@@ -13,7 +13,7 @@ from ...core.ir.typed import function_around
 from ...dialects.graph import ops as graph
 from ...dialects.graph.rearranging import is_alias
 from ...dialects.graph.sizes.shapes import SymbolicShapes
-from ...dialects.graph.views import is_join
+from ...dialects.graph.views import joined_at
 from ...dialects.loop import ops as loop
 from ...dialects.loop.arguments import CONSTANT, ENTRIES, IN_PLACE
 from ...dialects.loop.proofs.in_place import overwritable
@@ -87,7 +87,7 @@ def _is_dying(value: SSAValue, call: Operation) -> bool:
     if not isinstance(value.owner, Call):
         return False
     users = [use.operation for use in value.uses if use.operation is not call]
-    if any(is_alias(user) or is_join(user) for user in users):
+    if any(is_alias(user) or joined_at(user) is not None for user in users):
         # It lives on under another name.
         return False
     return all(user.parent is call.parent and user.is_before_in_block(call) for user in users)

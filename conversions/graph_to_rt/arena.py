@@ -24,8 +24,9 @@ from ...core.pipelines.actions import allowed
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types
 from ...dialects.graph.rearranging import is_alias
-from ...dialects.graph.views import ALIGNMENT, byte_offsets, is_join
+from ...dialects.graph.views import joined_at
 from ...dialects.rt import ops as rt
+from ...dialects.rt.abi import ALIGNMENT, rounded_up
 from ...dialects.sparse_tensor import is_sparse
 from .carrying import Carrying, in_results
 from .checks import check_product
@@ -60,7 +61,7 @@ class _ArenaBuffer:
 
 
 @dataclass(frozen=True)
-class _ArenaPart:
+class ArenaPart:
     """A part of the arena: its buffers, and their slots."""
 
     buffers: Sequence[_ArenaBuffer]
@@ -93,7 +94,7 @@ class Arena:
         self._others = dict(zip(unbounded, others, strict=True))
 
     @property
-    def parts(self) -> list[_ArenaPart]:
+    def parts(self) -> list[ArenaPart]:
         """The parts that are not empty."""
         return [part for part in (self.first, *self._others.values()) if part.buffers]
 
@@ -121,20 +122,20 @@ class Arena:
         offset = function.sizes.index(0) if function.arena_end is None else function.arena_end
         kind = memref_type(buffer)
         size = function.size(product(shape) * byte_size(kind.element_type), end)
-        function.arena_end = function.insert(arith.AddiOp(offset, _rounded(function, size)))
-        place = BufferPlace(_memory(function, function.arena_end), offset)
+        function.arena_end = function.insert(arith.AddiOp(offset, rounded_size(function, size)))
+        place = BufferPlace(arena_up_to(function, function.arena_end), offset)
         function.append(memref.CopyOp(buffer, function.view_at(place, kind, shape, end)))
         return offset
 
     def take(self, op: graph.IfOp, offsets: Mapping[SSAValue, SSAValue], end: SSAValue) -> None:
         """Note where results are that the branch of a condition has kept, and where they end."""
-        memory = _memory(self.function, end)
+        memory = arena_up_to(self.function, end)
         self.function.arena_end = end
         for result, offset in offsets.items():
             self.function.places[result] = BufferPlace(memory, offset)
 
-    def _emit(self, part: _ArenaPart, owner: Operation) -> None:
-        arena, offsets = _arena(self.function, part, owner)
+    def _emit(self, part: ArenaPart, owner: Operation) -> None:
+        arena, offsets = offsets_in_arena(self.function, part, owner)
         for buffer, slot in zip(part.buffers, part.plan.slot_of, strict=True):
             _make_view(self.function, buffer, BufferPlace(arena, offsets[slot]), owner)
             for inner, start in buffer.inside:
@@ -281,11 +282,9 @@ def _joined(block: Block) -> dict[SSAValue, tuple[SSAValue, int]]:
     found: dict[SSAValue, tuple[SSAValue, int]] = {}
     # What a join gives can be joined again, later.
     for op in reversed(list(block.ops)):
-        if isinstance(op, graph.ConcatOp) and is_join(op):
-            whole, begin = found.get(op.result, (op.result, 0))
-            starts = byte_offsets(op)
-            assert starts is not None
-            found.update((x, (whole, begin + n)) for x, n in zip(op.inputs, starts, strict=True))
+        if (places := joined_at(op)) is not None:
+            whole, begin = found.get(op.results[0], (op.results[0], 0))
+            found.update((x, (whole, begin + n)) for x, n in zip(op.operands, places, strict=True))
     return found
 
 
@@ -348,7 +347,7 @@ def _overwritable(function: BufferFunction, result: OpResult) -> Iterator[OpResu
 
 def _planned(
     function: BufferFunction, buffers: Sequence[_ArenaBuffer], lifetimes: Sequence[Lifetime]
-) -> _ArenaPart:
+) -> ArenaPart:
     def may_share(number: int) -> bool:
         source = buffers[number].source
         if isinstance(source, BlockArgument):  # the number of an iteration
@@ -360,7 +359,7 @@ def _planned(
     if size > LARGEST_ARENA:
         fact = f"buffers of {size} bytes are needed at a time"
         raise PassFailedException(explain(function.source.name, fact, expected="less"))
-    return _ArenaPart(buffers, plan)
+    return ArenaPart(buffers, plan)
 
 
 def _make_view(
@@ -389,10 +388,13 @@ def _make_view(
     function.buffers[value][part] = view
 
 
-def _arena(
-    function: BufferFunction, part: _ArenaPart, owner: Operation
+def offsets_in_arena(
+    function: BufferFunction, part: ArenaPart, owner: Operation
 ) -> tuple[SSAValue, list[SSAValue]]:
-    """The arena, and the offsets of its slots, each after the one before."""
+    """The arena, and the offsets of its slots, each after the one before.
+
+    Guards of the tests replace this function, to have pages between slots.
+    """
     sizes, static, plan, moving = function.sizes, 0, part.plan, function.arena_end
     # Regions check the sizes in them where they run.
     unchecked = {
@@ -410,25 +412,25 @@ def _arena(
     for number, size in enumerate(plan.slots):
         offsets.append(offset())
         if size.is_static:
-            static += -(-size.value // ALIGNMENT) * ALIGNMENT
+            static += rounded_up(size.value)
             continue
         total = function.size(size, owner)
         if number in unchecked:
             total = function.insert(arith.MaxSIOp(total, sizes.index(0)))
-        rounded = _rounded(function, total)
+        rounded = rounded_size(function, total)
         moving = rounded if moving is None else function.insert(arith.AddiOp(moving, rounded))
     function.arena_end = offset()
-    return _memory(function, function.arena_end), offsets
+    return arena_up_to(function, function.arena_end), offsets
 
 
-def _memory(function: BufferFunction, end: SSAValue) -> SSAValue:
+def arena_up_to(function: BufferFunction, end: SSAValue) -> SSAValue:
     """The arena up to an offset."""
     arena = function.insert(rt.ArenaOp(function.context, end, function.is_repeated))
     arena.name_hint = "arena"
     return arena
 
 
-def _rounded(function: BufferFunction, size: SSAValue) -> SSAValue:
+def rounded_size(function: BufferFunction, size: SSAValue) -> SSAValue:
     """A size in bytes, rounded up to the alignment."""
     index = function.sizes.index
     more = function.insert(arith.AddiOp(size, index(ALIGNMENT - 1)))

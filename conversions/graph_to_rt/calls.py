@@ -11,7 +11,7 @@ from ...core.ir.refusal import refused
 from ...core.ir.typed import tensor_type
 from ...dialects.graph import ops as graph
 from ...dialects.graph.buffers import buffer_types, storage_type
-from ...dialects.graph.views import is_join
+from ...dialects.graph.views import joined_at
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
 from .arena import Arena
@@ -63,7 +63,7 @@ class CallConversion:
                 self.regions.convert_check(op)
             elif isinstance(op, graph.ReshapeOp | graph.SliceOp) and self._is_view(op):
                 self._convert_view(op)
-            elif not isinstance(op, graph.ConstantOp) and not is_join(op):
+            elif not isinstance(op, graph.ConstantOp) and joined_at(op) is None:
                 raise refused(op, "cannot be converted to the run time")
             self.sizes.after(op)
 

@@ -164,6 +164,10 @@ class Indices:
         meaning = greatest(forms)
         return self._extreme(meaning, [-part for part in parts_of(-meaning)], arith.MaxSIOp)
 
+    def not_negative(self, form: Affine) -> Affine:
+        """A form, or 0 where it is negative."""
+        return form if self.ranges.is_nonnegative(form) else self.greatest([form, ZERO])
+
     def _extreme(self, meaning: Affine, parts: Sequence[Affine], kind: type[Operation]) -> Affine:
         """A minimum or a maximum of parts, a number among them last."""
         first, *others = sorted(parts, key=lambda part: part.number is not None)

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from ...core.algebra.affine import DivisorError
-from ...core.algebra.expressions import ZERO, Affine
+from ...core.algebra.expressions import Affine
 from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type, owned
 from ...dialects.loop import ops as loop
@@ -27,6 +27,7 @@ from ...dialects.loop.proofs.levels import is_in_block, reads_another_part, spac
 from ...dialects.loop.vectors import BRANCH
 from ...dialects.program import PARTS, SHARED
 from ...dialects.rt import ops as rt
+from ...dialects.rt.abi import ALIGNMENT
 from ...dialects.upstream import ops as upstream
 from .accesses import BlockAccess
 from .blocks import VectorBlock
@@ -40,7 +41,7 @@ MEMORY = StateTable()
 STACK_BYTES = 1 << 16
 """A larger local buffer, or one of symbolic size, is on the heap."""
 
-_STACK_ALIGNMENT = IntegerAttr(64, i64)
+_ALIGNED = IntegerAttr(ALIGNMENT, i64)
 _TO_BE_READ = upstream.prefetch_properties(is_write=False, locality=3, is_data=True)
 
 
@@ -63,12 +64,12 @@ def _local(op: loop.LocalOp, state: State) -> None:
         _local_of_block(op, state, space)
         return
     if kind.has_static_shape() and _bytes_of(kind) <= STACK_BYTES:
-        properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
+        properties = {"alignment": _ALIGNED, "operandSegmentSizes": _segments(0)}
         value = emit.emit_head(memref.AllocaOp, [], kind, properties, emit.frame)
         state.buffers.contents.track(value)
     else:
         # Freed at the end of the iteration.
-        sizes = [_not_negative(state, state.form(size)) for size in op.sizes]
+        sizes = [state.indices.not_negative(state.form(size)) for size in op.sizes]
         operands = [state.indices.value(size) for size in sizes]
         properties = {"operandSegmentSizes": _segments(len(sizes))}
         value = emit.emit(memref.AllocOp, operands, [kind], properties).results[0]
@@ -92,7 +93,7 @@ def _local_of_block(op: loop.LocalOp, state: State, space: Space) -> None:
             refuse(op, "a block has too few threads", f"at most {MOST_THREADS} parts", count)
         mark = {PARTS: IntegerAttr(count, i64)}
         shape = [count, *rest]
-    properties = {"alignment": _STACK_ALIGNMENT, "operandSegmentSizes": _segments(0)}
+    properties = {"alignment": _ALIGNED, "operandSegmentSizes": _segments(0)}
     flat = MemRefType(kind.element_type, shape)
     value = emit.emit_head(memref.AllocaOp, [], flat, properties, emit.frame)
     owned(value, memref.AllocaOp).attributes |= mark
@@ -102,11 +103,6 @@ def _local_of_block(op: loop.LocalOp, state: State, space: Space) -> None:
 
 def _bytes_of(kind: MemRefType) -> int:
     return prod(kind.get_shape()) * byte_size(kind.element_type)
-
-
-def _not_negative(state: State, size: Affine) -> Affine:
-    known = state.indices.ranges.is_nonnegative(size)
-    return size if known else state.indices.greatest([size, ZERO])
 
 
 def _segments(sizes: int) -> DenseArrayBase:

@@ -8,7 +8,7 @@ from xdsl.dialects import affine, arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ...core.algebra.expressions import ZERO, Affine
+from ...core.algebra.expressions import Affine
 from ...core.building.arithmetic import INDEX
 from ...core.building.creation import copied
 from ...core.ir.typed import memref_type, resized
@@ -47,7 +47,7 @@ def convert_tiles(op: loop.ForOp, state: State) -> None:
                 )
         state.barriers |= barriers(nest[-1])
     bounds = [state.bound(inner) for inner in nest]
-    extents = [_number_of_tiles(state, b) for b in bounds]
+    extents = [state.indices.not_negative(state.indices.least(b)) for b in bounds]
     total = fixed(1)
     for extent in extents:
         total = total * extent
@@ -128,13 +128,6 @@ def _computes_index(op: Operation) -> bool:
     if isinstance(op, INDEX_ARITHMETIC):
         return all(isinstance(result.type, IndexType) for result in op.results)
     return isinstance(op, arith.ConstantOp | affine.ApplyOp | affine.MinOp | memref.DimOp)
-
-
-def _number_of_tiles(state: State, bounds: Sequence[Affine]) -> Affine:
-    """The number of iterations of a loop, 0 if its bound is negative."""
-    extent = state.indices.least(bounds)
-    known = state.indices.ranges.is_nonnegative(extent)
-    return extent if known else state.indices.greatest([extent, ZERO])
 
 
 def _divided(state: State, tile: Affine, extents: Sequence[Affine]) -> list[Affine]:

@@ -1,4 +1,4 @@
-"""The functions that lowered operations of `rt` call, as MLIR text: checks of indices, and a clock.
+"""Functions that lowered operations call, as MLIR text: checks of indices, a clock, allocation.
 
 A check calls the functions of `searches`, and stores its details as words of 64 bits. Each function
 here returns one that is cached, to be cloned into a module.
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerType, i64
 
 from ...core.boundary.indices import CsrFault
 from ...dialects.rt import ops as rt
+from ...dialects.rt.abi import ALIGNMENT
 from .searches import Function, parsed
 
 _INDEX = """
@@ -173,6 +174,31 @@ llvm.func internal @rt_clock() -> i64 {{
 """
 
 
+ALLOCATE = "rt_allocate"
+"""The function `(bytes) -> address`. A kernel cannot fail, so without memory the process ends."""
+
+# The C library takes multiples of the alignment, and may have no address for 0 bytes.
+_ALLOCATE = f"""
+llvm.func internal @{ALLOCATE}(%bytes: $index) -> !llvm.ptr {{
+  %more = llvm.mlir.constant({2 * ALIGNMENT - 1}) : $index
+  %mask = llvm.mlir.constant({-ALIGNMENT}) : $index
+  %alignment = llvm.mlir.constant({ALIGNMENT}) : $index
+  %zero = llvm.mlir.constant(0) : $index
+  %longer = llvm.add %bytes, %more : $index
+  %whole = llvm.and %longer, %mask : $index
+  %address = llvm.call @{rt.SYSTEM_ALLOCATE}(%alignment, %whole) : ($index, $index) -> !llvm.ptr
+  %number = llvm.ptrtoint %address : !llvm.ptr to $index
+  %none = llvm.icmp "eq" %number, %zero : $index
+  llvm.cond_br %none, ^fail, ^end
+^fail:
+  llvm.call @{rt.SYSTEM_ABORT}() : () -> ()
+  llvm.br ^end
+^end:
+  llvm.return %address : !llvm.ptr
+}}
+"""
+
+
 def _limit(element: IntegerType, index: IntegerType) -> int:
     """An extent from which on every nonnegative number of a type is valid.
 
@@ -261,3 +287,9 @@ def check_csr(pointer: IntegerType, column: IntegerType, index: IntegerType) -> 
 def clock() -> Function:
     """A function without arguments that returns the nanoseconds of the system's steady clock."""
     return parsed(_CLOCK)
+
+
+@functools.cache
+def allocate(index: IntegerType) -> Function:
+    """The function `ALLOCATE`."""
+    return parsed(Template(_ALLOCATE).substitute(index=index))

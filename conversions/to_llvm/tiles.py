@@ -20,6 +20,7 @@ from ...core.ir.symbols import symbol_of
 from ...core.ir.typed import function_around, memref_type, owned
 from ...dialects.program import KERNEL, PARTS
 from ...dialects.rt import ops as rt
+from ...dialects.rt.abi import ALIGNMENT
 from ...dialects.upstream import ops as upstream
 from .addresses import load, neighbour, offset_properties
 from .calls import plain_call
@@ -162,7 +163,7 @@ def lower_on_threads(call: rt.CallTilesOp, low: Lowering, threads: int) -> None:
         forwards = low.integer(rt.TileOrder.FORWARDS, i64)
         order = low.emit(llvm.AddOp, (_turn(call, low), forwards), i64)
     low.declare(rt.PARALLEL_TILES, llvm.LLVMFunctionType([PTR, PTR, i64, i64, i64]))
-    context = on_stack(low, parts, alignment=64)
+    context = on_stack(low, parts, alignment=ALIGNMENT)
     name = {"global_name": SymbolRefAttr(entry)}
     body = low.hoist(("entry", entry), llvm.AddressOfOp, (), PTR, name)
     arguments = [body, context, low.value(call.count), low.integer(threads), order]

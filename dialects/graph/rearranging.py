@@ -11,7 +11,7 @@ from .nests.nest import Indices, Nest
 
 
 class AliasInterface(Operation, ABC):
-    """An operator whose result may be a part of the buffer of its first operand."""
+    """An operator whose result may be in a buffer together with operands."""
 
     @property
     def is_alias(self) -> bool:
@@ -20,6 +20,15 @@ class AliasInterface(Operation, ABC):
         Outside of kernels the operator then needs no code.
         """
         return True
+
+    @property
+    def offsets(self) -> Sequence[int] | None:
+        """Where in the result each operand begins, if it is a range of its elements, in order.
+
+        None if one is not, or not known to be. Else kernels can compute the operands in the buffer
+        of the result, and outside of kernels the operator then needs no code.
+        """
+        return None
 
 
 def is_alias(op: Operation) -> bool:

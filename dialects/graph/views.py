@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...core.dtypes import byte_size
+from ..rt.abi import ALIGNMENT
 from .interfaces import GraphOp, tensor_type
 from .ops.control.call import CallPackedOp
 from .ops.control.regions import ControlFlowOp
-from .ops.moves.select import ConcatOp
 from .ops.sources.constant import ConstantOp
-from .rearranging import is_alias
+from .rearranging import AliasInterface, is_alias
 from .sizes.shapes import SymbolicShapes
-
-ALIGNMENT = 64
-"""Buffers of kernels begin at multiples of this many bytes: a cache line, a vector."""
 
 
 def is_view(op: GraphOp, shapes: SymbolicShapes) -> bool:
@@ -26,7 +24,7 @@ def is_view(op: GraphOp, shapes: SymbolicShapes) -> bool:
     What a program returns, and what operators with regions use, has a buffer of its own.
     """
     block, values = op.parent, (*op.operands, *op.results)
-    if is_join(op):
+    if joined_at(op) is not None:
         return True
     if not is_alias(op) or block is None or not isinstance(block.parent_op(), func.FuncOp):
         return False
@@ -48,33 +46,35 @@ def _stays_in(block: Block, values: Iterable[SSAValue]) -> bool:
     )
 
 
-def is_join(op: Operation) -> bool:
-    """Whether an operator joins what kernels can compute in parts of the buffer of its result."""
+def joined_at(op: Operation) -> list[int] | None:
+    """Where in the buffer of its result, in bytes, kernels can compute each operand of an operator.
+
+    None if it does not join what they compute there.
+    """
     block = op.parent
-    if not isinstance(op, ConcatOp) or block is None or (starts := byte_offsets(op)) is None:
-        return False
-    if not isinstance(block.parent_op(), func.FuncOp) or any(n % ALIGNMENT for n in starts):
-        return False
-    values = [*op.inputs, op.result]
-    return (
-        len(set(values)) == len(values)
+    if not _joins(op) or block is None or not isinstance(block.parent_op(), func.FuncOp):
+        return None
+    item, values = byte_size(tensor_type(op.results[0]).element_type), [*op.operands, *op.results]
+    places = [item * start for start in op.offsets or ()]
+    is_join = (
+        not any(place % ALIGNMENT for place in places)
+        and len(set(values)) == len(values)
         and _stays_in(block, values)
-        and all(_has_own_buffer(x, op) for x in op.inputs)
+        and all(_has_own_buffer(x, op) for x in op.operands)
     )
+    return places if is_join else None
 
 
-def byte_offsets(op: ConcatOp) -> list[int] | None:
-    """`op.offsets` in bytes."""
-    size, starts = byte_size(tensor_type(op.result).element_type), op.offsets
-    return None if starts is None else [size * start for start in starts]
+def _joins(op: Operation) -> TypeGuard[AliasInterface]:
+    return isinstance(op, AliasInterface) and op.offsets is not None
 
 
-def _has_own_buffer(value: SSAValue, join: ConcatOp) -> bool:
+def _has_own_buffer(value: SSAValue, join: Operation) -> bool:
     """Whether a kernel computes an operand of a join, or another join does, for this one alone."""
     owner = value.owner
     if not isinstance(owner, func.CallOp | GraphOp) or owner.parent is not join.parent:
         return False
     if is_alias(owner) or isinstance(owner, ConstantOp | CallPackedOp | ControlFlowOp):
         return False
-    others = [use.operation for use in value.uses if isinstance(use.operation, ConcatOp)]
+    others = [use.operation for use in value.uses if _joins(use.operation)]
     return all(other is join or join.is_before_in_block(other) for other in others)

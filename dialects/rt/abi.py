@@ -53,6 +53,16 @@ RECORD_WORDS = 2
 """Words of a row that `rt.record` keeps: nanoseconds, and how often they were taken."""
 
 
+ALIGNMENT = 64
+"""Constants, the arena, its buffers, and those that compiled code allocates begin at multiples of
+this many bytes: a cache line, a vector."""
+
+
+def rounded_up(size: int) -> int:
+    """A number of bytes, rounded up to a multiple of `ALIGNMENT`."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
 class TileOrder(IntEnum):
     """The order in which threads run tiles."""
 
@@ -72,7 +82,7 @@ class Word(IntEnum):
     FUNCTIONS = 1
     """Address of the table of addresses of registered functions."""
     ARENA = 2
-    """Address of the arena, aligned to 64 bytes."""
+    """Address of the arena, a multiple of `ALIGNMENT`."""
     ARENA_BYTES = 3
     """Size of the arena."""
     BUSY = 4

@@ -24,11 +24,10 @@ from ...dialects.graph.attrs import PRIMITIVE
 from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.plan.planner import obstacle
 from ...dialects.graph.sizes.shapes import SymbolicShapes
-from ...dialects.graph.views import is_view
+from ...dialects.graph.views import is_view, joined_at
 from ...dialects.stages import reach
 from .defuse import erase_unused, inline, sizes_in_caller
-from .fusion.edges import Edge, edges
-from .fusion.grouping import Grouping
+from .fusion.grouping import Edge, Grouping
 from .fusion.groups import Group, users_of
 from .fusion.outlining import Outliner, has_kernel
 
@@ -194,7 +193,7 @@ class GraphFuseOpsPass(ModulePass):
         _erase_unused(block)
         shapes = SymbolicShapes(function)
         grouping = Grouping(block, shapes, self.max_ops, self.max_staged_width)
-        groups, between = grouping.groups, list(edges(grouping))
+        groups, between = grouping.groups, list(grouping.edges())
         for call in block.ops:
             if isinstance(call, graph.CallDpsOp) and (why := call.refusal) is not None:
                 decide(ctx, call, f"{call.callee} is kept apart", why, kind="missed")
@@ -206,7 +205,7 @@ class GraphFuseOpsPass(ModulePass):
                 continue
             if group in views:
                 what = "no kernel for " + ", ".join(part.name for part in group.ops)
-                joins = any(isinstance(part, graph.ConcatOp) for part in group.ops)
+                joins = any(joined_at(part) is not None for part in group.ops)
                 decide(ctx, group.ops, what, _JOINS if joins else _TAKES)
                 continue
             if not allowed("outline", group.ops[-1]):

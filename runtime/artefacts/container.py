@@ -23,10 +23,11 @@ from ...core.dtype_names import register_dtypes
 from ...core.errors import ImportModelError, explain
 from ...core.files import writing
 from ...core.files.reading import ReadingError, opened
+from ...dialects.rt.abi import ALIGNMENT
+from ..frames import aligned_bytes
 
 MANIFEST = "manifest.json"
 _COMMENT = b"stepwell manifest sha256 "
-_ALIGNMENT = 64
 _HEADER = 30
 """The size of the header of a member before its name, and the places of two sizes in it."""
 _PADDING = b"\x35\xd9"
@@ -96,7 +97,7 @@ class ArtefactWriter:
         info.file_size = len(header) + len(data)
         start = self._file.tell() + _HEADER + len(name.encode())
         start += _LARGE * (info.file_size * 1.05 > ZIP64_LIMIT)
-        padding = -(start + 4) % _ALIGNMENT
+        padding = -(start + 4) % ALIGNMENT
         info.extra = _PADDING + padding.to_bytes(2, "little") + bytes(padding)
         if self._zip is None:
             self._zip = ZipFile(self._file, "w", ZIP_STORED)
@@ -242,9 +243,7 @@ def in_memory(data: bytes | memoryview) -> Archive:
     Raises:
         ImportModelError: if they are damaged.
     """
-    raw = np.empty(len(data) + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    memory = raw[start : start + len(data)]
+    memory = aligned_bytes(len(data))
     memory[:] = np.frombuffer(data, np.uint8)
     memory.flags.writeable = False
     return Archive("artefact", memory, io.BytesIO(data))

@@ -101,8 +101,8 @@ COMPILER = (
     Break(
         "kernels store a part that begins in the middle of a line of the cache",
         "dialects/graph/views.py",
-        "any(n % ALIGNMENT for n in starts)",
-        "any(n % 4 for n in starts)",
+        "any(place % ALIGNMENT for place in places)",
+        "any(place % 4 for place in places)",
         "tests/lit/passes/graph/fuse-ops-joins.mlir",
     ),
     Break(
@@ -373,7 +373,7 @@ COMPILER = (
     Break(
         "the size of a slot is rounded down to a line",
         "conversions/graph_to_rt/arena.py",
-        "static += -(-size.value // ALIGNMENT) * ALIGNMENT",
+        "static += rounded_up(size.value)",
         "static += size.value // ALIGNMENT * ALIGNMENT",
         "tests/lit/conversions/convert-graph-to-rt.mlir",
     ),
@@ -564,8 +564,8 @@ COMPILER = (
     Break(
         "parts of the filters by Winograd's algorithm read the group of other parts",
         "dialects/graph/ops/products/winograd.py",
-        "self.first_read = part // (parts // op.groups) * self.blocks_read",
-        "self.first_read = part % op.groups * self.blocks_read",
+        "first_read = part // (self.parts // self.groups) * self.blocks_read",
+        "first_read = part % self.groups * self.blocks_read",
         "tests/numeric/test_winograd.py::test_operator",
     ),
     Break(
@@ -621,8 +621,8 @@ COMPILER = (
     Break(
         "constants of an exported program overlap",
         "backends/llvm/library/weights.py",
-        "found.append(found[-1] + -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT)",
-        "found.append(found[-1] + array.nbytes // _ALIGNMENT * _ALIGNMENT)",
+        "found.append(found[-1] + rounded_up(array.nbytes))",
+        "found.append(found[-1] + array.nbytes // ALIGNMENT * ALIGNMENT)",
         "tests/numeric/test_export.py::test_results_are_those_in_python",
     ),
     Break(

@@ -23,16 +23,21 @@ from xdsl.ir import Operation, SSAValue
 
 from stepwell.backends.llvm import jit
 from stepwell.conversions.graph_to_rt import arena
+from stepwell.conversions.graph_to_rt.arena import ArenaPart
 from stepwell.conversions.graph_to_rt.function import BufferFunction
 from stepwell.conversions.graph_to_rt.slots import plan_arena
-from stepwell.dialects.rt.abi import SYSTEM_ALLOCATE, SYSTEM_FREE, Word
-from stepwell.runtime import constants, interpreted
+from stepwell.dialects.rt.abi import (
+    ALIGNMENT,
+    SYSTEM_ALLOCATE,
+    SYSTEM_FREE,
+    Word,
+    rounded_up,
+)
+from stepwell.runtime import constants, frames, interpreted
 from stepwell.runtime.frames import Frame
 
 from .memory import PAGE, Memory, Place, memory, protect
 
-LINE = 64
-"""The alignment of constants, of arenas and of what is in these."""
 STRIDE = 1 << 22
 """The distance of slots in an arena; its first and last page are guards."""
 _MOST = STRIDE - 2 * PAGE
@@ -61,7 +66,7 @@ def install(place: Place) -> Memory:
 
 def _guard_constants(found: Memory) -> None:
     def aligned(array: np.ndarray) -> np.ndarray:
-        raw = found.bytes(LINE, array.nbytes)
+        raw = found.bytes(ALIGNMENT, array.nbytes)
         result = raw.view(array.dtype).reshape(array.shape)
         result[...] = array
         return result
@@ -70,7 +75,7 @@ def _guard_constants(found: Memory) -> None:
 
 
 def _guard_frames(found: Memory) -> None:
-    make, grow = Frame.__init__, Frame.grow
+    make, aligned_bytes = Frame.__init__, frames.aligned_bytes
 
     def guarded_init(self: Frame, size: int, constants: int, functions: int) -> None:
         make(self, size, constants, functions)
@@ -78,16 +83,13 @@ def _guard_frames(found: Memory) -> None:
         words[:] = self.words[:]
         self.words, self.address = words, ctypes.addressof(words)
 
-    def guarded_grow(self: Frame, size: int) -> None:
+    def guarded_bytes(size: int) -> np.ndarray:
         try:
-            raw, base = _arena_memory(size, found.at_end)
+            return _arena_memory(size, found.at_end)
         except (OSError, OverflowError):
-            grow(self, size)
-            return
-        self.words[Word.ARENA], self.words[Word.ARENA_BYTES] = base, size
-        self._arena = raw
+            return aligned_bytes(size)
 
-    Frame.__init__, Frame.grow = guarded_init, guarded_grow
+    Frame.__init__, frames.aligned_bytes = guarded_init, guarded_bytes
     add_tables = interpreted._InterpretedRun._add_tables
 
     def unguarded_tables(self: Any, memory: Any, words: np.ndarray) -> np.ndarray:
@@ -101,8 +103,8 @@ def _guard_frames(found: Memory) -> None:
     interpreted._InterpretedRun._add_tables = unguarded_tables
 
 
-def _arena_memory(size: int, at_end: bool) -> tuple[np.ndarray, int]:
-    """Memory for an arena, and where in it the arena begins.
+def _arena_memory(size: int, at_end: bool) -> np.ndarray:
+    """Memory for an arena.
 
     There are guards around it, and if its slots are `STRIDE` bytes apart, between these too.
     """
@@ -113,20 +115,17 @@ def _arena_memory(size: int, at_end: bool) -> tuple[np.ndarray, int]:
     for guard in (base - PAGE, base + room):
         protect(guard, PAGE)
     strides, rest = divmod(size, STRIDE)
-    if strides and rest == LINE:
+    if strides and rest == ALIGNMENT:
         for start in range(base, base + strides * STRIDE, STRIDE):
             protect(start, PAGE)
             protect(start + STRIDE - PAGE, PAGE)
-        return raw, base
-    return raw, base + room - -(-size // LINE) * LINE if at_end else base
-
-
-_Part = Any
-_Arena = tuple[SSAValue, list[SSAValue]]
+    elif at_end:
+        base += room - rounded_up(size)
+    return raw[base - raw.ctypes.data :][:size]
 
 
 def _guard_arenas(at_end: bool) -> None:
-    make = arena._arena
+    make = arena.offsets_in_arena
     strides: WeakKeyDictionary[BufferFunction, int] = WeakKeyDictionary()
     """How many strides a function has; -1 if one of its slots is too large for that."""
     ends: WeakKeyDictionary[BufferFunction, set[SSAValue | None]] = WeakKeyDictionary()
@@ -135,26 +134,28 @@ def _guard_arenas(at_end: bool) -> None:
     def guarded_plan(lifetimes: Any, may_share: Any) -> Any:
         return plan_arena(lifetimes, lambda number: False)
 
-    def guarded_arena(function: BufferFunction, part: _Part, owner: Operation) -> _Arena:
+    def guarded_arena(
+        function: BufferFunction, part: ArenaPart, owner: Operation
+    ) -> tuple[SSAValue, list[SSAValue]]:
         before, slots = strides.get(function, 0), part.plan.slots
         known = ends.setdefault(function, {None})
-        large = any(slot.is_static and _up(slot.value) > _MOST for slot in slots)
+        large = any(slot.is_static and rounded_up(slot.value) > _MOST for slot in slots)
         if before < 0 or large or function.arena_end not in known:
             strides[function] = -1
             return make(function, part, owner)
         strides[function] = before + len(slots)
         offsets = _with_strides(function, part, owner, before, at_end)
-        function.arena_end = function.sizes.index((before + len(slots)) * STRIDE + LINE)
+        function.arena_end = function.sizes.index((before + len(slots)) * STRIDE + ALIGNMENT)
         known.add(function.arena_end)
-        return arena._memory(function, function.arena_end), offsets
+        return arena.arena_up_to(function, function.arena_end), offsets
 
-    arena._arena, arena.plan_arena = guarded_arena, guarded_plan
+    arena.offsets_in_arena, arena.plan_arena = guarded_arena, guarded_plan
 
 
 def _with_strides(
-    function: BufferFunction, part: _Part, owner: Operation, before: int, at_end: bool
+    function: BufferFunction, part: ArenaPart, owner: Operation, before: int, at_end: bool
 ) -> list[SSAValue]:
-    """The offsets of the slots of an arena: see `arena._arena`."""
+    """The offsets of the slots of an arena: see `arena.offsets_in_arena`."""
     index, slots = function.sizes.index, part.plan.slots
     negative = {
         slot
@@ -166,21 +167,16 @@ def _with_strides(
         start = (before + number) * STRIDE + PAGE
         end = start + _MOST
         if size.is_static:
-            offsets.append(index(end - _up(size.value) if at_end else start))
+            offsets.append(index(end - rounded_up(size.value) if at_end else start))
             continue
         total = function.size(size, owner)
         if number in negative:
             total = function.insert(arith.MaxSIOp(total, index(0)))
-        rounded = arena._rounded(function, total)
+        rounded = arena.rounded_size(function, total)
         offsets.append(
             function.insert(arith.SubiOp(index(end), rounded)) if at_end else index(start)
         )
     return offsets
-
-
-def _up(size: int) -> int:
-    """A size in bytes, rounded up to the alignment of slots."""
-    return -(-size // arena.ALIGNMENT) * arena.ALIGNMENT
 
 
 class _Locals:
@@ -214,7 +210,7 @@ def _guard_locals(found: Memory) -> None:
     callback = kind(_Locals(found).address)
     llvm.add_symbol(_LOCAL, ctypes.cast(callback, ctypes.c_void_p).value)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(callback))
-    places, link = itertools.count(), jit._library
+    places, link = itertools.count(), jit.library
 
     def replacement(alloca: re.Match[str]) -> str:
         bits = _BITS.get(alloca["type"]) or int(alloca["type"][1:])
@@ -230,4 +226,4 @@ def _guard_locals(found: Memory) -> None:
         changed = llvm.parse_assembly(f"{text}\ndeclare ptr @{_LOCAL}(i64, i64, i64)\n")
         return link(changed, jit.machine(jit.host(), jit=True).emit_object(changed))
 
-    jit._library = guarded_library
+    jit.library = guarded_library

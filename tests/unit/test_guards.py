@@ -15,11 +15,11 @@ from stepwell.backends.llvm.jit import compile_module
 from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
 from stepwell.core.target import host
-from stepwell.dialects.rt.abi import Word
+from stepwell.dialects.rt.abi import ALIGNMENT, Word
 from stepwell.runtime.frames import Frame
 
 from ..guards.memory import PAGE, Memory, Place, memory
-from ..guards.programs import LINE, STRIDE, install
+from ..guards.programs import STRIDE, install
 
 Apart = Callable[[Callable[[], object]], str]
 FAULT = "the process died of signal 11"
@@ -104,7 +104,7 @@ def test_buffers_of_programs_are_guarded(place: Place, apart: Apart) -> None:
         frame = next(iter(exe._loaded.frames._known.values()))
         words, array = frame.words, exe._loaded.program.constants[0]
         slots, length = words[Word.ARENA], words[Word.ARENA_BYTES]
-        assert length % STRIDE == LINE
+        assert length % STRIDE == ALIGNMENT
         slot = slots + (STRIDE - PAGE if at_end else PAGE - 1)
         constant = array.ctypes.data + (array.nbytes if at_end else -1)
         outside = {

@@ -18,6 +18,7 @@ from ....dialects.rt.abi import (
     SYSTEM_FREE,
     WORDS,
     Word,
+    rounded_up,
 )
 from ...c.interface import CInterface
 from .. import thread_pool
@@ -30,7 +31,6 @@ from .lives import LifeFunctions
 from .sizes import SizeFunctions
 from .weights import Weights
 
-_ALIGNMENT = 64
 _FILES = [Path(__file__).with_name(f"{name}.ll") for name in ("memory", "ranges", "text")]
 _LOCALS, _TILES, _MAPPING = (
     Path(__file__).with_name(f"{name}.ll") for name in ("locals", "local_tiles", "mapping")
@@ -121,9 +121,9 @@ def definitions_for(
     made.place("frame_arena_bytes", 8 * Word.ARENA_BYTES)
     made.place("program_head", 8 * HEAD)
     made.place("program_constants", 8 * CONSTANTS)
-    made.number("frame_bytes", _rounded(8 * WORDS))
+    made.number("frame_bytes", rounded_up(8 * WORDS))
     constants = max((len(slots) for slots in weights.slots), default=0)
-    made.number("program_bytes", _rounded(8 * (CONSTANTS + constants)))
+    made.number("program_bytes", rounded_up(8 * (CONSTANTS + constants)))
     size = ir.IntType(target.index_bits)
     # The C library's function for numbers of 64 bits: its own are as wide as an address.
     word = ir.IntType(64)
@@ -156,7 +156,3 @@ def _define_locals(made: Definitions, size: ir.IntType, triple: str) -> None:
         trap = ir.Function(made.module, ir.FunctionType(ir.VoidType(), ()), "llvm.trap")
         builder.call(trap, ())
         builder.unreachable()
-
-
-def _rounded(bytes: int) -> int:
-    return -(-bytes // _ALIGNMENT) * _ALIGNMENT

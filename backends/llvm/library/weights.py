@@ -15,9 +15,9 @@ from functools import cached_property
 import numpy as np
 
 from ....core.errors import InternalError, explain
+from ....dialects.rt.abi import ALIGNMENT, rounded_up
 
-HEADER = 64
-_ALIGNMENT = 64
+HEADER = ALIGNMENT
 _MAGIC = b"stepwell weights, version 1\n\0\0\0\0"
 LARGEST_LINKED = 1 << 30
 """No more bytes are linked into an object file: its addresses are offsets of 32 bits."""
@@ -59,9 +59,9 @@ class Weights:
         """Where each constant begins in the block, and where the block ends."""
         found = [HEADER]
         for array in self.arrays:
-            found.append(found[-1] + -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT)
+            found.append(found[-1] + rounded_up(array.nbytes))
         # An empty constant at the end has an address in the block, too.
-        return [*found[:-1], found[-1] + _ALIGNMENT]
+        return [*found[:-1], found[-1] + ALIGNMENT]
 
     @property
     def bytes(self) -> int:

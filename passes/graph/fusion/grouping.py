@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -32,6 +33,15 @@ from .outlining import has_kernel
 
 _ANCHORS = (FusionKind.CONTRACTION, FusionKind.REDUCTION, FusionKind.NEST)
 _PLAIN = {Gain.EPILOGUE, Gain.USER}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """That one group reads from memory what another one computes, and why it does."""
+
+    maker: Group
+    reader: Group
+    why: str
 
 
 class Grouping:
@@ -65,6 +75,17 @@ class Grouping:
         """All groups, in the order of their last operators."""
         found = dict.fromkeys(self.group_of[op] for op in self.members)
         return sorted(found, key=lambda group: self.position[group.ops[-1]])
+
+    def edges(self) -> Iterator[Edge]:
+        """The edges between groups; one for each two groups, about the first value that is read."""
+        for reader in self.groups:
+            seen = {reader}
+            for op in reader.ops:
+                for value in op.operands:
+                    maker = self.group_of.get(value.owner)
+                    if maker is not None and maker not in seen:
+                        seen.add(maker)
+                        yield Edge(maker, reader, self.refused[value, op])
 
     def run(self) -> None:
         """Make all proposals, in their order.

@@ -168,7 +168,11 @@ class SliceOp(
 
 @operator()
 class ConcatOp(
-    AxisOp, TransposableInterface, BlockableInterface, HasCanonicalizationPatternsInterface
+    AxisOp,
+    AliasInterface,
+    TransposableInterface,
+    BlockableInterface,
+    HasCanonicalizationPatternsInterface,
 ):
     """The operands one after the other along one axis.
 
@@ -189,11 +193,11 @@ class ConcatOp(
         return (concat_one,)
 
     @property
-    def offsets(self) -> list[int] | None:
-        """Where in the result each operand begins, if it is a range of its elements, in order.
+    def is_alias(self) -> bool:
+        return False
 
-        None if one is not, or not known to be.
-        """
+    @property
+    def offsets(self) -> Sequence[int] | None:
         axis, sizes = self.axis_from_front, [tensor_type(x).get_shape() for x in self.inputs]
         if any(DYNAMIC_INDEX in own or set(own[:axis]) - {1} for own in sizes):
             return None

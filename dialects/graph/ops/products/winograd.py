@@ -30,7 +30,7 @@ CACHED = 1 << 18
 """So many transformed numbers and products of a band of tiles stay in a cache."""
 FEWEST_TILES = 32
 """A band has so many tiles: each transformed number of a filter that is read is used for all."""
-ENOUGH = 4
+FEWEST_PARTS = 4
 """There are so many bands, or parts of the filters, if possible: threads share them."""
 FEWEST_FILTERS = 64
 """A part of the filters has at least so many, since each transforms the image again."""
@@ -213,15 +213,15 @@ class WinogradConvOp(GraphOp):
         of_row = points * (channels + filters // groups) * across
         bands = bands_of(rows, tile, max(CACHED // of_row, FEWEST_TILES // across))
         parts = groups
-        if bands[0].count < ENOUGH:
-            several = [n for n in range(groups, ENOUGH + 1, groups) if blocks % n == 0]
+        if bands[0].count < FEWEST_PARTS:
+            several = [n for n in range(groups, FEWEST_PARTS + 1, groups) if blocks % n == 0]
             parts = max((n for n in several if filters // n >= FEWEST_FILTERS), default=groups)
         for band in bands:
+            writer = _BandWriter(k, self, (x, u, bias, y), band.rows, parts)
             with k.loops(x.shape[0], band.count, parts) as (image, number, part):
                 # A loop that runs once has a variable, of which less is known than of a number.
                 first = band.start + (number * band.rows if band.count > 1 else 0)
-                part = part if parts > 1 else 0
-                _Band(k, self, x, u, bias, y, image, first, band.rows, part, parts).write()
+                writer.write(image, first, part if parts > 1 else 0)
 
 
 @dataclass(frozen=True)
@@ -250,41 +250,39 @@ def bands_of(rows: int, tile: int, best: int) -> list[Bands]:
     return [band for band in bands if band.count and band.rows]
 
 
-class _Band:
-    """Writes the loops of a band of rows, for a part of the filters."""
+class _BandWriter:
+    """Writes the loops of bands of `rows` rows, each for one of `parts` parts of the filters.
+
+    `buffers` are x, u, the bias and the result.
+    """
 
     def __init__(
         self,
         k: KernelBody,
         op: WinogradConvOp,
-        x: Buffer,
-        u: Buffer,
-        bias: Buffer | None,
-        y: Buffer,
-        image: Index,
-        first: int | Index,
+        buffers: tuple[Buffer, Buffer, Buffer | None, Buffer],
         rows: int,
-        part: int | Index,
         parts: int,
     ) -> None:
-        self.k, self.x, self.u, self.bias, self.y = k, x, u, bias, y
-        self.image, self.first, self.rows, self.kind = image, first, rows, x.type
+        self.k, self.rows, self.parts = k, rows, parts
+        self.x, self.u, self.bias, self.y = buffers
+        self.kind = self.x.type
         self.tile, self.window, self.by = op.tile.value.data, op.window, op.algorithm
-        self.image_type = tensor_type(op.x)
+        *_, self.width, self.block_read = tensor_type(op.x).get_shape()
         _, blocks, _, self.columns, self.block = tensor_type(op.result).get_shape()
         self.side = self.tile + self.window - 1
         self.down, self.across = -(-rows // self.tile), -(-self.columns // self.tile)
         self.points, self.channels, filters = tensor_type(op.u).get_shape()
         self.blocks, self.filters = blocks // parts, filters // parts
-        self.first_block, self.first_filter = part * self.blocks, part * self.filters
-        # Whole parts of the filters read the same group of channels.
-        self.blocks_read = self.channels // self.image_type.get_shape()[-1]
-        self.first_read = part // (parts // op.groups) * self.blocks_read
+        self.groups, self.blocks_read = op.groups, self.channels // self.block_read
 
-    def write(self) -> None:
-        """Write the loops."""
+    def write(self, image: Index, first: int | Index, part: int | Index) -> None:
+        """Write the loops of the band of an image that begins at a row."""
         k, tiles = self.k, self.down * self.across
-        images = self._transformed(self._copied())
+        # Whole parts of the filters read the same group of channels.
+        first_read = part // (self.parts // self.groups) * self.blocks_read
+        first_filter, first_block = part * self.filters, part * self.blocks
+        images = self._transformed(self._copied(image, first, first_read))
         products = k.local((self.points, tiles, self.filters), self.kind)
         with k.loops(self.points, tiles, self.filters) as (point, place, own):
             products[point, place, own] = k.reduce(
@@ -293,20 +291,25 @@ class _Band:
                 k.scalar(0.0, self.kind),
                 lambda channel, total: k.fma(
                     images[point, place, channel],
-                    self.u[point, channel, self.first_filter + own],
+                    self.u[point, channel, first_filter + own],
                     total,
                 ),
             )
-        self._put(self._interpolated(products))
+        found = self._interpolated(products)
+        with k.loops(self.blocks, self.rows, self.columns, self.block) as (b, row, column, own):
+            value = found[b, row, column, own]
+            if self.bias is not None:
+                value = value + self.bias[first_filter + b * self.block + own]
+            self.y[image, first_block + b, first + row, column, own] = value
 
-    def _copied(self) -> Buffer:
-        """The part of the image that the band reads, and zeros up to the last whole tile."""
+    def _copied(self, image: Index, first: int | Index, first_read: int | Index) -> Buffer:
+        """The part of an image that the band reads, and zeros up to the last whole tile."""
         k, around, blocks = self.k, self.window - 1, self.blocks_read
-        *_, width, block = self.image_type.get_shape()
+        width, block = self.width, self.block_read
         sizes = (blocks, self.down * self.tile + around, self.across * self.tile + around, block)
         copied, height = k.local(sizes, self.kind), self.rows + around
         with k.loops(blocks, height, width, block) as (b, row, column, own):
-            value = self.x[self.image, self.first_read + b, self.first + row, column, own]
+            value = self.x[image, first_read + b, first + row, column, own]
             copied[b, row, column, own] = value
         zero = k.scalar(0.0, self.kind)
         with k.loops(blocks, height, sizes[2] - width, block) as (b, row, column, own):
@@ -318,7 +321,7 @@ class _Band:
     def _transformed(self, image: Buffer) -> Buffer:
         """The tiles d of an image, as B d B^T: [n * n, tiles, C]."""
         k, n, tile, blocks = self.k, self.side, self.tile, self.blocks_read
-        block = self.image_type.get_shape()[-1]
+        block = self.block_read
         wide = self.across * tile + self.window - 1
         half = k.local((n, self.down, wide, self.channels), self.kind)
         with k.loops(self.down, wide, blocks, block) as (row, column, b, own):
@@ -348,15 +351,6 @@ class _Band:
             for j, value in enumerate(_products(k, self.by.result, part)):
                 found[b, row * tile + i, column * tile + j, own] = value
         return found
-
-    def _put(self, found: Buffer) -> None:
-        """Write the results."""
-        sizes = self.blocks, self.rows, self.columns, self.block
-        with self.k.loops(*sizes) as (b, row, column, own):
-            value = found[b, row, column, own]
-            if self.bias is not None:
-                value = value + self.bias[self.first_filter + b * self.block + own]
-            self.y[self.image, self.first_block + b, self.first + row, column, own] = value
 
 
 def _products(k: KernelBody, matrix: np.ndarray, values: Sequence[Scalar]) -> list[Scalar]:
