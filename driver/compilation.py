@@ -29,9 +29,9 @@ from ..core.pipelines.pass_text import pass_text
 from ..core.pipelines.stages import (
     DEVICE_STAGES,
     IR_STAGES,
-    STAGES,
     check_stage,
     stages_after,
+    stages_from,
 )
 from ..core.pipelines.text import parse_passes
 from ..core.progress import report
@@ -261,7 +261,7 @@ class Compilation:
             form = _form_of(work) if stage == _DECIDED else form
         program = self._machine_code(work, ctx)
         again, decisions = replace(self.as_run(ctx), form=form), tuple(ctx.decisions)
-        stages = STAGES[STAGES.index(self.start) :]
+        stages = stages_from(self.start)
         if self.target.device is not None:
             stages += DEVICE_STAGES
         origin = Origin(partial(inspect, again), lambda: decisions, stages, restored)

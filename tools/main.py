@@ -17,7 +17,7 @@ from ..core.errors import CompileError, StepwellError
 from ..core.errors import explain as explained
 from ..core.folding import folded
 from ..core.pipelines.explanation import explanation, sections
-from ..core.pipelines.stages import DEVICE_STAGES, EVERY_STAGE, IR_STAGES, STAGES, check_stage
+from ..core.pipelines.stages import DEVICE_STAGES, EVERY_STAGE, IR_STAGES, check_stage, stages_from
 from . import finding
 from .bench import bench
 from .cache import cache
@@ -292,7 +292,7 @@ def _compilation(
     from ..dialects.stages import stage_of
 
     start = stage_of(module.op)
-    if stage not in (*STAGES[STAGES.index(start) :], *DEVICE_STAGES):
+    if stage not in (*stages_from(start), *DEVICE_STAGES):
         got = stage
         raise CompileError(explained("--emit", f"the model is at stage {start} already", got=got))
     return options.way_down(module, hooks)

@@ -27,6 +27,11 @@ DEVICE_STAGES = ("ptx",)
 EVERY_STAGE = STAGES + DEVICE_STAGES
 
 
+def stages_from(stage: str) -> tuple[str, ...]:
+    """The stages of a program for the host, from `stage` on."""
+    return STAGES[STAGES.index(stage) :]
+
+
 def stages_after(stage: str) -> tuple[str, ...]:
     """The stages that are modules, from the one after `stage` on."""
     return IR_STAGES[IR_STAGES.index(stage) + 1 :]

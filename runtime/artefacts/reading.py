@@ -21,7 +21,7 @@ from ...core.boundary.functions import found
 from ...core.cuda import capability_of, driver
 from ...core.errors import TargetError, explain
 from ...core.files.reading import ReadingError
-from ...core.pipelines.stages import DEVICE_STAGES, STAGES
+from ...core.pipelines.stages import DEVICE_STAGES, stages_from
 from ...core.threads import most_threads
 from ...dialects.rt.abi import LAUNCH, PARALLEL_TILES
 from ..functions import callback
@@ -60,7 +60,7 @@ class Artefact:
             except ReadingError as error:
                 raise archive.damaged(str(error)) from error
             recipe = self.manifest["source"]["recipe"]
-            self.stages = STAGES[STAGES.index(recipe["stage"]) :]
+            self.stages = stages_from(recipe["stage"])
             """The stages of which there is text: from the one that is stored."""
             if recipe["target"].get("device") is not None:
                 self.stages += DEVICE_STAGES

@@ -171,8 +171,6 @@ class CallFunctions:
         buffers = [*read, *written]
         ranges = emit.builder.alloca(WORD, size=WORD(2 * len(buffers)))
         names = [emit.text(buffer.subject) for buffer in buffers]
-        table_type = ir.ArrayType(PTR, len(names))
-        table = emit.data(ir.Constant(table_type, names), "subjects")
         found: dict[str, Any] = {}
         for number, buffer in enumerate(buffers):
             # The address of the buffer as a number, and the bytes of the buffer.
@@ -190,9 +188,8 @@ class CallFunctions:
                 place = emit.call("overlapping", WORD, ranges, WORD(number), begin, end)
                 fact = explain(buffer.subject, "overlaps ")
                 with emit.builder.if_then(emit.between(place, WORD(0), WORD(number)), likely=False):
-                    at = emit.builder.gep(table, [place], source_etype=PTR)
                     emit.say(fact)
-                    emit.call("say", ir.VoidType(), emit.load(at, PTR))
+                    emit.call("say", ir.VoidType(), emit.address_in("subjects", names, place))
                     emit.builder.ret(STATUS(Code.OVERLAP))
             for part, value in enumerate((begin, end)):
                 emit.builder.store(value, emit.word_at(ranges, 2 * number + part))
@@ -258,12 +255,11 @@ class CallFunctions:
         kinds = [PTR if isinstance(a.type, ir.PointerType) else a.type for a in arguments]
         inner = FunctionEmitter(self._module, "run_chosen", STATUS, PTR, *kinds)
         chosen = inner.load(inner.word_at(inner.arguments[0], CHOSEN))
-        for number, first in enumerate(self._first_status):
-            with inner.builder.if_then(inner.same(chosen, WORD(number))):
-                status = inner.call(program_function(number), STATUS, *inner.arguments[1:])
-                failed = inner.builder.icmp_signed(">", status, STATUS(0))
-                shifted = inner.builder.add(status, STATUS(first))
-                inner.builder.ret(inner.builder.select(failed, shifted, status))
+        for number in inner.cases(chosen, len(self._first_status)):
+            status = inner.call(program_function(number), STATUS, *inner.arguments[1:])
+            failed = inner.builder.icmp_signed(">", status, STATUS(0))
+            shifted = inner.builder.add(status, STATUS(self._first_status[number]))
+            inner.builder.ret(inner.builder.select(failed, shifted, status))
         inner.builder.unreachable()
         return emit.call("run_chosen", STATUS, program, *arguments)
 

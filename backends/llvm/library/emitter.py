@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -67,6 +67,17 @@ class FunctionEmitter:
             found.initializer = value  # type: ignore[assignment]
             found.linkage, found.global_constant = "internal", True
         return found.bitcast(PTR)
+
+    def address_in(self, name: str, addresses: Sequence[Any], number: Any) -> Any:
+        """The address of a number in a constant table, which the module has under a name."""
+        table = self.data(ir.Constant(ir.ArrayType(PTR, len(addresses)), addresses), name)
+        return self.load(self.builder.gep(table, [number], source_etype=PTR), PTR)
+
+    def cases(self, value: Any, count: int) -> Iterator[int]:
+        """The numbers below a count: what is emitted for one runs where a value is that number."""
+        for number in range(count):
+            with self.builder.if_then(self.same(value, WORD(number))):
+                yield number
 
     def say(self, *message: Any) -> None:
         """Make a message that of the last error."""

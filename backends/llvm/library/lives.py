@@ -67,13 +67,12 @@ class LifeFunctions:
         emit.builder.store(mapped, emit.word_at(program, MAPPED))
         emit.builder.store(chosen, emit.word_at(program, CHOSEN))
         table = emit.word_at(program, CONSTANTS)
-        for number, slots in enumerate(self._weights.slots):
-            with emit.builder.if_then(emit.same(chosen, WORD(number))):
-                for place, slot in enumerate(slots):
-                    offset = WORD(self._weights.offsets[slot])
-                    address = emit.builder.gep(weights, [offset], source_etype=BYTE)
-                    word = emit.builder.ptrtoint(address, WORD)
-                    emit.builder.store(word, emit.word_at(table, place))
+        for number in emit.cases(chosen, len(self._weights.slots)):
+            for place, slot in enumerate(self._weights.slots[number]):
+                offset = WORD(self._weights.offsets[slot])
+                address = emit.builder.gep(weights, [offset], source_etype=BYTE)
+                word = emit.builder.ptrtoint(address, WORD)
+                emit.builder.store(word, emit.word_at(table, place))
         if self._interface.pooled:
             # The child of a fork has no workers: let it start a pool of its own.
             flag = ir.GlobalVariable(self._module, STATUS, "watches_forks")
@@ -109,12 +108,9 @@ class LifeFunctions:
         (program,) = emit.arguments
         with emit.builder.if_then(emit.builder.not_(emit.is_set(program))):
             emit.builder.ret(emit.null)
-        *names, last = (emit.text(target.name) for target in self._interface.targets)
+        names = [emit.text(target.name) for target in self._interface.targets]
         chosen = emit.load(emit.word_at(program, CHOSEN))
-        for number, name in enumerate(names):
-            with emit.builder.if_then(emit.same(chosen, WORD(number))):
-                emit.builder.ret(name)
-        emit.builder.ret(last)
+        emit.builder.ret(emit.address_in("targets", names, chosen))
 
     def _add_create_linked(self) -> None:
         """`PREFIX_create(allocator) -> program`."""
