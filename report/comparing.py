@@ -11,10 +11,10 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import InputError, explain
+from ..core.files.reading import LARGEST_TEXT, ReadingError, read_bytes
 from .document import SCHEMA, ComparedDecision, ComparedRow, Comparison
 from .page import Page, page_of
 
@@ -45,19 +45,19 @@ def read_page(path: str | os.PathLike[str]) -> str:
     """The HTML in a file.
 
     Raises:
-        InputError: if it cannot be read, or is not text.
+        InputError: if it cannot be read, is too large, or is not text.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        fact = f"cannot read {os.fspath(path)}: {error.strerror}"
+        return read_bytes(path, LARGEST_TEXT).decode()
+    except ReadingError as error:
+        fact = f"cannot read {os.fspath(path)}: {error}"
         raise InputError(explain("report", fact)) from error
     except UnicodeDecodeError as error:
         raise _not_a_report(os.fspath(path)) from error
 
 
 @dataclass(frozen=True)
-class _Known:
+class _ComparedParts:
     """The parts of a report that are compared: times in seconds, code of kernels, decisions."""
 
     title: str
@@ -95,7 +95,7 @@ def _document(page: str, name: str) -> dict[str, Any]:
     return document
 
 
-def _known(document: Mapping[str, Any], name: str) -> _Known:
+def _known(document: Mapping[str, Any], name: str) -> _ComparedParts:
     """The parts of a document that are compared.
 
     Raises:
@@ -109,7 +109,7 @@ def _known(document: Mapping[str, Any], name: str) -> _Known:
             for key in ("kernels", "nodes")
         )
         code = {str(f["name"]): str(f["text"]) for f in stages.get("pseudo-code", ())}
-        return _Known(
+        return _ComparedParts(
             title=str(document["title"]).encode(errors="replace").decode(),
             version=str(document["version"]),
             target=f"{target['name']} ({target['cpu']})",
@@ -132,7 +132,7 @@ def _not_a_report(name: str) -> InputError:
     return InputError(explain("report", fact, expected="what `stepwell report` wrote"))
 
 
-def _compare(before: _Known, after: _Known) -> Comparison:
+def _compare(before: _ComparedParts, after: _ComparedParts) -> Comparison:
     """A report beside an earlier one."""
     return Comparison(
         title=before.title,

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 
 from ..backends.llvm.boundary.plan import ARGUMENTS
 from ..backends.reference.listeners import CallingOperations
-from ..backends.reference.machine import Machine, call
+from ..backends.reference.machine import ReferenceMachine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
 from ..backends.reference.remembered import Remembered
@@ -96,7 +96,7 @@ class _InterpretedRun:
         self.listeners, self.natives, self.remembered = tuple(listeners), natives, remembered
 
     def __call__(self, address: int) -> int:
-        machine = Machine(self.module, self.natives, self.remembered)
+        machine = ReferenceMachine(self.module, self.natives, self.remembered)
         machine.listen(self.listeners)
         for listener in self.listeners:
             if isinstance(listener, CallingOperations):

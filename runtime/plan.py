@@ -71,7 +71,7 @@ def plan_of(signature: Signature, code: int, slow: object, fail: object) -> Exec
 
 
 @dataclass(frozen=True)
-class _Result:
+class _PlannedResult:
     """A result: what becomes of it, its shape, and that of the array that is passed for it."""
 
     spec: ValueSpec
@@ -134,15 +134,15 @@ class ExecutablePlan:
             words += self._dimensions(result.spec, result.begun)
         return words + self._computed()
 
-    def _results(self) -> list[_Result]:
+    def _results(self) -> list[_PlannedResult]:
         signature = self._signature
         shapes = signature.output_shapes, signature.largest_shapes, signature.in_arena
-        found: list[_Result] = []
+        found: list[_PlannedResult] = []
         for spec, own, most, in_arena in zip(signature.outputs, *shapes, strict=True):
             if in_arena:
-                found.append(_Result(spec, IN_ARENA, own, [Dim.of(0)] * len(own)))
+                found.append(_PlannedResult(spec, IN_ARENA, own, [Dim.of(0)] * len(own)))
             else:
-                found.append(_Result(spec, FIXED if own == most else RESIZED, own, most))
+                found.append(_PlannedResult(spec, FIXED if own == most else RESIZED, own, most))
         return found
 
     def _computed(self) -> list[int]:

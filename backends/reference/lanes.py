@@ -54,7 +54,7 @@ class Lanes:
 
 
 @dataclass(frozen=True)
-class _Record:
+class _LaneRecord:
     """The numbers of the iterations that accessed each element of a buffer.
 
     Of the iterations that read it, only the first and the last, and not those around them.
@@ -66,9 +66,9 @@ class _Record:
     last_read: np.ndarray
 
     @staticmethod
-    def of(buffer: np.ndarray) -> _Record:
+    def of(buffer: np.ndarray) -> _LaneRecord:
         nobody = (np.full(buffer.size, _NOBODY) for _ in range(3))
-        return _Record(buffer, *nobody)
+        return _LaneRecord(buffer, *nobody)
 
 
 class Accesses:
@@ -81,7 +81,7 @@ class Accesses:
     def __init__(self) -> None:
         self._around = np.empty(0, np.int64)
         """Of each open iteration, by its number, the iteration around it."""
-        self._records: dict[int, _Record] = {}
+        self._records: dict[int, _LaneRecord] = {}
         self._touched: list[list[tuple[np.ndarray, np.ndarray]]] = []
 
     @contextmanager
@@ -150,10 +150,10 @@ class Accesses:
         own = [int(level[wrong]) for level in path]
         raise Conflict(next(n for n, number in enumerate(own) if number not in around))
 
-    def _of(self, buffer: np.ndarray) -> _Record:
+    def _of(self, buffer: np.ndarray) -> _LaneRecord:
         key = buffer.ctypes.data
         if key not in self._records:
-            self._records[key] = _Record.of(buffer)
+            self._records[key] = _LaneRecord.of(buffer)
         return self._records[key]
 
 

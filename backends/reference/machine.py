@@ -92,7 +92,7 @@ class _Step:
     """What it computes, known from its first run on."""
 
 
-class Machine(MemoryInterpreter):
+class ReferenceMachine(MemoryInterpreter):
     """Runs functions and kernels of a module, operation by operation.
 
     A call has one table of values for all its regions: a region that runs again overwrites the
@@ -274,7 +274,7 @@ def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> OpIm
     raise InterpretationError(f"Could not find interpretation function for op {op.name}")
 
 
-def call(machine: Machine, op: Operation, arguments: Sequence[Any]) -> PythonValues:
+def call(machine: ReferenceMachine, op: Operation, arguments: Sequence[Any]) -> PythonValues:
     """The results of a function or a kernel of the machine's module."""
     with np.errstate(all="ignore"):
         return machine.call_op(op, tuple(arguments))
@@ -289,6 +289,6 @@ def run_kernel(
     """Run a kernel; its outputs are written in place. See `kernel_arguments`."""
     module = kernel.parent_op()
     module = module if isinstance(module, ModuleOp) else ModuleOp([])
-    machine = Machine(module, remembered=remembered)
+    machine = ReferenceMachine(module, remembered=remembered)
     machine.listen(listeners)
     call(machine, kernel, kernel_arguments(kernel, arrays))

@@ -40,7 +40,7 @@ from ...core.ir.refusal import refused
 from ...core.ir.symbols import symbol_of
 from ...core.ir.typed import bits, float_type
 from ...core.pipelines.actions import allowed, is_counting
-from .places import Places
+from .places import LoweringPlaces
 from .types import NotLowerableError, dense, int_attr, parts_of, with_element_type
 
 Parts: TypeAlias = tuple[SSAValue, ...]
@@ -71,7 +71,7 @@ def lower_module(
     Lowering(table, frozenset(dialects), index).run(module)
 
 
-class Lowering(Places):
+class Lowering(LoweringPlaces):
     """One walk over one module."""
 
     def __init__(

@@ -13,7 +13,7 @@ from xdsl.traits import NoMemoryEffect, Pure
 from ...core.building.creation import created
 
 
-class Places:
+class LoweringPlaces:
     """Inserts operations into functions that are visited, definitions before uses."""
 
     def __init__(self) -> None:

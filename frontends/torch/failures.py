@@ -83,7 +83,7 @@ def quiet() -> Iterator[Callable[[], str]]:
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """Where an export fails: the path of the innermost module, and the line of the user."""
 
     module: str = ""
@@ -112,7 +112,7 @@ class Diagnosis(NamedTuple):
     """What is wrong, where, and what to do about it."""
 
     fact: str
-    place: Place | None = None
+    place: SourcePlace | None = None
     hint: str | None = None
 
 
@@ -169,7 +169,7 @@ def diagnosis_of_export(
     return found._replace(fact=fact, hint=f"{found.hint}; {_RELATION}" if found.hint else _RELATION)
 
 
-def place_of(frames: Sequence[tuple[FrameType, int, int]], model: Any) -> Place:
+def place_of(frames: Sequence[tuple[FrameType, int, int]], model: Any) -> SourcePlace:
     """The place that frames lead to, outermost first, with their lines and instructions."""
     names = {id(part): name for name, part in model.named_modules()}
     torch = str(Path(library().__file__).parent)
@@ -181,10 +181,10 @@ def place_of(frames: Sequence[tuple[FrameType, int, int]], model: Any) -> Place:
             at = file, line
         if not file.startswith((torch, "<")):
             is_condition = _is_condition(frame, instruction)
-    return Place(module, *at, is_condition)
+    return SourcePlace(module, *at, is_condition)
 
 
-def place_of_error(error: BaseException, model: Any) -> Place:
+def place_of_error(error: BaseException, model: Any) -> SourcePlace:
     """The place in the traceback of an error."""
     frames: list[tuple[FrameType, int, int]] = []
     trace = error.__traceback__
@@ -219,7 +219,7 @@ _LOCK = threading.Lock()
 
 def specialised(
     export: Callable[..., Any], dynamic_shapes: Any, model: Any
-) -> Mapping[str, tuple[int, Place]]:
+) -> Mapping[str, tuple[int, SourcePlace]]:
     """The sizes of inputs that an export makes numbers, and where it does.
 
     Args:
@@ -229,7 +229,7 @@ def specialised(
     """
     torch = library()
     symbols = importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    found: dict[str, tuple[int, Place]] = {}
+    found: dict[str, tuple[int, SourcePlace]] = {}
     original = symbols.ShapeEnv._set_replacement
 
     def noting(env: Any, symbol: Any, size: Any, *others: Any) -> Any:

@@ -1,7 +1,7 @@
 """Sparse matrices that a model takes.
 
 torch cannot export sparse tensors of symbolic sizes. While a module is exported, a dense tensor of
-the same sizes stands for such an argument, and the module is given a `Matrix` of it: products
+the same sizes stands for such an argument, and the module is given a `MatrixTensor` of it: products
 with that are an operator of their own, `stepwell::sparse_mm`.
 """
 
@@ -76,15 +76,15 @@ def _matrix() -> Any:
     torch = library()
     _define()
 
-    class Matrix(torch.Tensor):
+    class MatrixTensor(torch.Tensor):
         """A sparse matrix, of which `held` has the sizes and the type."""
 
         held: Any
         kind: Any
 
         @staticmethod
-        def of(held: Any, kind: Any) -> Matrix:
-            made = torch.Tensor._make_wrapper_subclass(Matrix, held.shape, dtype=held.dtype)
+        def of(held: Any, kind: Any) -> MatrixTensor:
+            made = torch.Tensor._make_wrapper_subclass(MatrixTensor, held.shape, dtype=held.dtype)
             made.held, made.kind = held, kind
             return made
 
@@ -107,7 +107,7 @@ def _matrix() -> Any:
         def size(self, dim: int | None = None) -> Any:
             return self.held.shape if dim is None else self.held.shape[dim]
 
-        def coalesce(self) -> Matrix:
+        def coalesce(self) -> MatrixTensor:
             return self
 
         @classmethod
@@ -118,7 +118,7 @@ def _matrix() -> Any:
         def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
             return _called(func, args, kwargs or {})
 
-    return Matrix
+    return MatrixTensor
 
 
 def _called(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -28,7 +28,7 @@ from xdsl.parser import Parser
 from xdsl.utils.type import get_element_type_or_self
 
 from stepwell.backends.llvm.jit import compile_module
-from stepwell.backends.reference.machine import Machine, call
+from stepwell.backends.reference.machine import ReferenceMachine, call
 from stepwell.conversions.convert_math_to_arith import ConvertMathToArithPass
 from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
@@ -548,7 +548,7 @@ def test_scaling_in_the_interpreter(passes: str) -> None:
     rest = np.arange(16, dtype=np.float32)
     a = np.array([1.5, -3, 1 + 2**-23, 7, nan, inf, 0, 1] * 2, np.float32)
     b = np.array([2, -1.5, -127, 9, 1, 3, 100, nan, 127.5, 140, -149, 9, 1, -3, 0, 1], np.float32)
-    (y,) = call(Machine(module), module.ops.first, [rest, a, b])
+    (y,) = call(ReferenceMachine(module), module.ops.first, [rest, a, b])
     with np.errstate(all="ignore"):
         expected = (a * np.exp2(np.floor(b.astype(np.float64)))).astype(np.float32)
     expected[[3, 7, 11, 15]] = rest[[3, 7, 11, 15]]

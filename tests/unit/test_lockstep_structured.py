@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 from stepwell.backends.reference import lockstep, lockstep_core
-from stepwell.backends.reference.machine import Machine, call
+from stepwell.backends.reference.machine import ReferenceMachine, call
 from stepwell.core.errors import CompileError
 from stepwell.core.registry import make_context
 
@@ -22,7 +22,7 @@ def ran(text: str, arrays: Any, *listeners: Interpreter.Listener) -> None:
     """Run the first function of a module."""
     module = Parser(make_context(), text).parse_module()
     module.verify()
-    machine, function = Machine(module), module.body.block.first_op
+    machine, function = ReferenceMachine(module), module.body.block.first_op
     assert function is not None
     machine.listen(listeners)
     call(machine, function, arrays)

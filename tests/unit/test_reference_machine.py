@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from xdsl.parser import Parser
 
 from stepwell.backends.reference.affine import evaluator
-from stepwell.backends.reference.machine import Machine, call
+from stepwell.backends.reference.machine import ReferenceMachine, call
 from stepwell.core.errors import UnsupportedError
 from stepwell.core.registry import make_context
 
@@ -49,11 +49,11 @@ func.func @nested(%n: index) -> index {
 """
 
 
-def machine(text: str) -> Machine:
-    return Machine(Parser(make_context(), text).parse_module())
+def machine(text: str) -> ReferenceMachine:
+    return ReferenceMachine(Parser(make_context(), text).parse_module())
 
 
-def result(of: Machine, name: str, argument: int) -> int:
+def result(of: ReferenceMachine, name: str, argument: int) -> int:
     (number,) = call(of, of.get_op_for_symbol(name), [argument])
     return int(number)
 

@@ -15,7 +15,7 @@ from xdsl.parser import Parser
 
 from stepwell.backends.reference import writes
 from stepwell.backends.reference.listeners import CallListener
-from stepwell.backends.reference.machine import Machine, call
+from stepwell.backends.reference.machine import ReferenceMachine, call
 from stepwell.backends.reference.remembered import Remembered
 from stepwell.backends.reference.replayed import Replayed
 from stepwell.core.errors import UnsupportedError
@@ -57,7 +57,7 @@ class Runs:
     ) -> list[float]:
         counted = self.ran
 
-        class Counting(Machine):
+        class Counting(ReferenceMachine):
             def _call(self, callee: Operation, inputs: PythonValues) -> PythonValues:
                 counted.append(str(callee.properties["sym_name"]))
                 return super()._call(callee, inputs)
@@ -123,7 +123,7 @@ def test_what_watches_operations_sees_all_of_them() -> None:
 
     remembered, x = Remembered(), np.ones(3, np.float32)
     for listeners in ((), (Watching(),)):
-        machine = Machine(parsed(), remembered=remembered)
+        machine = ReferenceMachine(parsed(), remembered=remembered)
         machine.listen(listeners)
         call(machine, machine.get_op_for_symbol("twice"), [3, x, np.zeros_like(x)])
     assert len(seen) == 3 * 3 + 1
@@ -141,7 +141,10 @@ def test_calls_of_another_run_are_replayed() -> None:
         for _ in range(2):
             replayed.begin()
             for _ in range(3):
-                machine, y = Machine(parsed(), remembered=replayed), np.zeros(2, np.float32)
+                machine, y = (
+                    ReferenceMachine(parsed(), remembered=replayed),
+                    np.zeros(2, np.float32),
+                )
                 arguments = [2, np.ones(2, np.float32), y]
                 call(machine, machine.get_op_for_symbol("twice"), arguments)
                 results.append(y.tolist())
@@ -155,7 +158,7 @@ def test_replayed_calls_are_not_watched_and_long_ones_refused(
     known = {("twice", 1): [np.array([7, 8], np.float32)]}
     for except_for, most in ((None, 0), (("twice", 1), 10), (("twice", 1), 3)):
         monkeypatch.setattr(writes, "MOST", most)
-        machine = Machine(parsed(), remembered=Replayed(known, except_for))
+        machine = ReferenceMachine(parsed(), remembered=Replayed(known, except_for))
         watching = writes.Writes("twice", 1)
         machine.listen([watching])
         function, y = machine.get_op_for_symbol("twice"), np.zeros(2, np.float32)

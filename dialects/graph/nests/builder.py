@@ -28,7 +28,7 @@ from . import scalars
 from .body import KernelBody
 from .buffers import Buffer, Index, Matrix, Row, Scalar, Stored
 from .errors import line_of_caller
-from .loop_nest import Memory
+from .loop_nest import InMemory
 from .nest import PlaceSteps
 from .written_nest import WrittenNest
 
@@ -189,7 +189,7 @@ class KernelBuilder(KernelBody):
 
     def _dense(self, memory: SSAValue, kind: TensorType, sizes: Shape) -> Buffer:
         name, element = memory.name_hint or "", kind.element_type
-        elements = Stored(self, Memory(self.nest, memory), name, element)
+        elements = Stored(self, InMemory(self.nest, memory), name, element)
 
         def shape() -> tuple[int | Index, ...]:
             return tuple(self.size(dim, memory, axis) for axis, dim in enumerate(sizes))
@@ -248,7 +248,7 @@ class SparseBuffer(Matrix):
         return Row(self, self.k.index(index))
 
     def stored(self, position: AffineExpr) -> Scalar:
-        values = Memory(self.k.nest, self.parts[2])
+        values = InMemory(self.k.nest, self.parts[2])
         elements = Stored(self.k, values, self.parts[2].name_hint or "", self.kind.element_type)
         return Scalar(self.k, elements.at((position,)))
 

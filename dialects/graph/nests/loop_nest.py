@@ -247,7 +247,7 @@ class LoopNest(Scopes[LoopFrame], Loops):
         """A buffer in the innermost open loop."""
         sizes = [e.value if isinstance(e, AffineConstantExpr) else DYNAMIC_INDEX for e in shape]
         symbolic = [e for e in shape if not isinstance(e, AffineConstantExpr)]
-        return Memory(self, self.allocate(MemRefType(type, sizes), symbolic))
+        return InMemory(self, self.allocate(MemRefType(type, sizes), symbolic))
 
     def allocate(self, kind: MemRefType, sizes: Sequence[AffineExpr] = ()) -> SSAValue:
         """A new local buffer in the innermost loop, with its symbolic sizes."""
@@ -396,7 +396,7 @@ class LoopNest(Scopes[LoopFrame], Loops):
         return [f for f in self.scopes[1:] if f.conditional and f not in certain]
 
 
-class Memory(LocalBuffer):
+class InMemory(LocalBuffer):
     """A buffer that is read and written in the innermost loop."""
 
     def __init__(self, nest: LoopNest, buffer: SSAValue) -> None:

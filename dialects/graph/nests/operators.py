@@ -79,7 +79,7 @@ class OperatorBody(KernelBody):
 
     def result(self, number: int) -> Buffer:
         """A result, each of whose elements is written once, or filled and updated."""
-        return self._buffer(self.op.results[number], _Result(self, number))
+        return self._buffer(self.op.results[number], _ResultElements(self, number))
 
     def _buffer(self, value: SSAValue, elements: Elements) -> Buffer:
         name, sizes = value.name_hint or "", _Sizes(self, value)
@@ -127,7 +127,7 @@ class _Operand(Elements):
         raise self.k.error("fills an operand", "a result")
 
 
-class _Result(Elements):
+class _ResultElements(Elements):
     def __init__(self, k: OperatorBody, number: int) -> None:
         self.k, self.number = k, number
         self.type = k.nest.compute_type(element_type(k.op.results[number]))

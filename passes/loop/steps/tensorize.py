@@ -75,7 +75,7 @@ _COMMUTE = ("arith.muli", "arith.addi")
 
 
 @dataclass(frozen=True)
-class Factor:
+class TermFactor:
     """What stands for an operand in groups: a load, and how its elements become as wide."""
 
     load: LoadOp
@@ -83,7 +83,7 @@ class Factor:
     """From the elements of the load; to those of the operand, unless they are as wide."""
 
 
-Factors = Mapping[SSAValue, Factor]
+Factors = Mapping[SSAValue, TermFactor]
 """By argument of the body of an instruction."""
 
 
@@ -171,7 +171,7 @@ def _matches(pattern: SSAValue, value: SSAValue) -> Iterator[Factors]:
 
 
 # The numbers of i8 and of ui8 are among those of i16, those of i8 not among those of ui16.
-def _factor(wanted: Operation, found: Operation) -> Factor | None:
+def _factor(wanted: Operation, found: Operation) -> TermFactor | None:
     """A load that is extended as an operand of an instruction is, or to it."""
     if found.name not in _EXTENSIONS:
         return None
@@ -188,7 +188,7 @@ def _factor(wanted: Operation, found: Operation) -> Factor | None:
     fits = own <= operand if wanted.name == found.name else own < operand
     if wanted.name == "arith.extui" != found.name:
         fits = False
-    return Factor(load, found) if fits and result == extended else None
+    return TermFactor(load, found) if fits and result == extended else None
 
 
 def _unstretched(value: SSAValue) -> SSAValue:
@@ -225,7 +225,7 @@ class _Tensorize(Rebuild):
         )
         self.bind(op.results[0], self.emit(added, total).results[0])
 
-    def _operand(self, factor: Factor) -> SSAValue:
+    def _operand(self, factor: TermFactor) -> SSAValue:
         """All elements of the groups: those of a lane, or of each lane."""
         load, extension, depth = factor.load, factor.extension, depth_of(self.row)
         axes = len(block_shape(self.target.carried[0].type))

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell.backends.reference.machine import Machine, call, run_kernel
+from stepwell.backends.reference.machine import ReferenceMachine, call, run_kernel
 from stepwell.core.errors import CompileError
 from stepwell.core.pipelines.staircase import pipeline, run_passes
 from stepwell.core.registry import make_context
@@ -101,7 +101,7 @@ def test_parts_are_as_defined_at_every_stage(
     module = ModuleOp([kernel.clone()])
     for step in (pipeline()["loops"], "convert-scf-to-cf"):
         run_passes(make_context(target=named("host")), module, step)
-        call(Machine(module), next(iter(module.ops)), given := arrays())
+        call(ReferenceMachine(module), next(iter(module.ops)), given := arrays())
         np.testing.assert_array_equal(given[-1], expected, step)
     compiled_kernel(kernel, given := arrays())
     np.testing.assert_array_equal(given[-1], expected)

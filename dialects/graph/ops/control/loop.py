@@ -15,7 +15,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
-from .loop_base import LoopBase
+from .loop_base import GraphLoopBase
 from .loop_rewrites import LOOP_REWRITES
 
 
@@ -26,7 +26,7 @@ class _LoopCanonicalization(HasCanonicalizationPatternsTrait):
 
 
 @irdl_op_definition
-class LoopOp(LoopBase):
+class LoopOp(GraphLoopBase):
     """Run the region for one iteration after another.
 
     %h, %ys = graph.loop carries(%h0 : tensor<4xf32>) slices(%xs : tensor<?x4xf32>)

@@ -35,7 +35,7 @@ _FLAG = TensorType(i1, [])
 _NUMBER = TensorType(i64, [])
 
 
-class LoopBase(ControlFlowOp):
+class GraphLoopBase(ControlFlowOp):
     """A loop: see `graph.loop`, which is the only one."""
 
     times = opt_operand_def(_NUMBER)

@@ -14,14 +14,14 @@ from .....core.pipelines.exactness import EXACT, states
 from ...interfaces import ShapeFacts, unknown_sizes
 from ..moves.shape import ReshapeOp
 from ..sources.constant import ConstantOp, splat_of
-from .loop_base import LoopBase
+from .loop_base import GraphLoopBase
 from .regions import CaptureOfConstant, UnusedCapture, inlined
 
 
 @states(EXACT, 'loop times(5) == loop count "5"')
 class KnownCount(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         number = None if op.times is None else splat_of(op.times)
         if number is not None and (op.limit is None or number <= op.limit.value.data):
             count = str(max(0, int(number)))
@@ -35,7 +35,7 @@ class KnownCount(RewritePattern):
 )
 class KnownCondition(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         if op.condition is None or op.goes_on is None:
             return
         first, others = splat_of(op.condition), splat_of(op.goes_on)
@@ -49,7 +49,7 @@ class KnownCondition(RewritePattern):
 @states(EXACT, 'loop count "0" carries(x) == x', 'loop count "1" carries(x) { f } == f(x)')
 class KnownIterations(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         known = [tensor_type(value).get_shape()[0] for value in op.sliced]
         count = op.iterations([], ShapeFacts(op, unknown_sizes()))
         known += [] if count is None or count.number is None else [count.number]
@@ -58,14 +58,14 @@ class KnownIterations(RewritePattern):
         elif 1 in known and op.condition is None and self._is_static(op):
             self._unroll(op, rewriter)
 
-    def _is_static(self, op: LoopBase) -> bool:
+    def _is_static(self, op: GraphLoopBase) -> bool:
         """Whether slices can be written as reshapes, and sizes do not change."""
         types = [tensor_type(value) for value in (*op.sliced, *op.stacks)]
         return op.bounds is None and all(
             kind.has_static_shape() and 0 not in kind.get_shape() for kind in types
         )
 
-    def _unroll(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def _unroll(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         # x[0] == reshape(x) for x of one row
         number = ConstantOp.literal(np.array(0, np.int64))
         slices = [ReshapeOp(v, list(tensor_type(v).get_shape()[1:])) for v in op.sliced]
@@ -86,7 +86,7 @@ class KnownIterations(RewritePattern):
 @states(EXACT, "loop carries(x) { a -> a } == x", "a == x  in the region")
 class UnchangedCarry(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         body, captured = op.body.block, dict[SSAValue, SSAValue]()
         captured |= zip(op.captured(body), op.captures, strict=True)
         pairs = zip(op.inits, op.carried, op.carried_on, strict=True)
@@ -112,7 +112,7 @@ class UnchangedCarry(RewritePattern):
 )
 class UnusedInLoop(RewritePattern):
     @op_type_rewrite_pattern
-    def match_and_rewrite(self, op: LoopBase, rewriter: PatternRewriter) -> None:
+    def match_and_rewrite(self, op: GraphLoopBase, rewriter: PatternRewriter) -> None:
         used = [bool(a.uses or r.uses) for a, r in zip(op.carried, op.results, strict=False)]
         carried = [number for number, own in enumerate(used) if own]
         stacks = [number for number, result in enumerate(op.stacks) if result.uses]
@@ -121,7 +121,7 @@ class UnusedInLoop(RewritePattern):
 
 
 def _replace(
-    op: LoopBase,
+    op: GraphLoopBase,
     rewriter: PatternRewriter,
     carried: Sequence[int],
     stacks: Sequence[int],
@@ -171,7 +171,7 @@ def _replace(
     rewriter.replace(op, new, results)
 
 
-def _returns_start(op: LoopBase) -> bool:
+def _returns_start(op: GraphLoopBase) -> bool:
     """Whether a loop without an iteration gives the initial values, of the same types."""
     return op.result_types == op.inits.types
 
