@@ -18,7 +18,7 @@ from ..steps.prefetch import bits_of
 from .schedule import Schedule
 from .thread_tiles import cut_thread_tiles
 
-ENOUGH = 8
+FEWEST_ITERATIONS = 8
 """A loop of so many iterations has one or more for each thread."""
 
 
@@ -33,7 +33,7 @@ def schedule_blocks(schedule: Schedule, nest: str) -> tuple[str, Sequence[str]] 
     names = [op.loop_name.data for op in loops]
     # The first loop with enough iterations, or else that with the most of which it is known.
     known = {loop: size for loop in loops if (size := extent_of(loop)) is not None}
-    enough = [loop for loop, size in known.items() if size >= ENOUGH]
+    enough = [loop for loop, size in known.items() if size >= FEWEST_ITERATIONS]
     unknown = [loop for loop in loops if loop not in known]
     first = [*enough, *unknown, max(loops, key=lambda loop: known.get(loop, 0))][0].loop_name.data
     if first != names[0]:

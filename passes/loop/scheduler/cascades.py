@@ -25,7 +25,7 @@ TERMS = 256
 """The most terms that an accumulator adds up one after the other."""
 ENTRIES = 128
 """The terms of a chunk of the entries of a row at least: fewer, as a row has one accumulator."""
-ENOUGH = 64
+FEWEST_TERMS = 64
 """The terms of an iteration of the outermost loop with which it is a chunk anyway."""
 
 
@@ -84,7 +84,7 @@ def _chunks(loops: Sequence[ForOp]) -> tuple[str, int] | None:
         if size is None or size > most:
             return loop.loop_name.data, _chunk(size, most, at_once)
         inside, terms = terms, terms * max(1, -(-size // at_once))
-    if inside >= ENOUGH and terms > inside:
+    if inside >= FEWEST_TERMS and terms > inside:
         return loops[-1].loop_name.data, 1
     return None
 

@@ -45,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr
 
 from ....core.algebra.affine import expression, minus, normalized, polynomial
@@ -235,18 +235,13 @@ class _ComputeAt(RangedRebuild):
         if op is not self.producer and op is not self.store.buffer.owner:
             super().visit(op)
 
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.target:
-            super().visit_for(op)
-            return
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
-            self.bind(op.variable, variable)
+    def visit_body(self, block: Block) -> None:
+        if block is self.target.body.block:
             # The buffer of an iteration, and the nest that fills it.
             kind = resized(memref_type(self.store.buffer), self.part.sizes)
             self.buffer = self.emit(LocalOp(kind), self.store).result
             self.fill(perfect_nest(self.producer))
-            self.visit_body(op.body.block)
+        super().visit_body(block)
 
     def starts(self) -> list[AffineExpr]:
         """The start of the part, over new indices."""

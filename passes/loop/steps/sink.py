@@ -36,7 +36,7 @@ Leaves: the loop with only the inner one in its body.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 from xdsl.traits import is_side_effect_free
 
 from ....core.pipelines.budgets import EXACT
@@ -93,15 +93,10 @@ class _Sink(Rebuild):
         if op not in self.moved or self.sinking:
             super().visit(op)
 
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.inner:
-            super().visit_for(op)
-            return
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
-            self.bind(op.variable, variable)
+    def visit_body(self, block: Block) -> None:
+        if block is self.inner.body.block:
             self.sinking = True
             for statement in self.moved:
                 self.visit(statement)
             self.sinking = False
-            self.visit_body(op.body.block)
+        super().visit_body(block)

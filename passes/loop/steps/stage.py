@@ -46,7 +46,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import affine
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from ....core.pipelines.budgets import EXACT
@@ -145,17 +145,12 @@ class _Stage(Rebuild):
         self.shape = block_shape(reads[0].load.result.type)
         self.buffer: SSAValue | None = None
 
-    def visit_for(self, op: ForOp) -> None:
-        if op is not self.target:
-            super().visit_for(op)
-            return
-        name = self.name(op.loop_name.data)
-        with self.loop(name, self.bound(op), op.kind.data, op) as variable:
-            self.bind(op.variable, variable)
-            self.fill()
-            self.visit_body(op.body.block)
+    def visit_body(self, block: Block) -> None:
+        if block is self.target.body.block:
+            self.copy()
+        super().visit_body(block)
 
-    def fill(self) -> None:
+    def copy(self) -> None:
         """Emit the copy."""
         load, size = self.first.load, self.first.size
         lanes = [lanes for lanes in self.shape if lanes > 1]
