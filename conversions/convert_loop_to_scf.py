@@ -3,12 +3,12 @@
 Source: `loop`, with the scalar operations of `arith`, `math` and `memref` in it. Target: `func`,
 `scf`, `memref`, `vector` (one-dimensional), `arith`, `math`, and `rt` for tiles.
 
-`kernel.py` converts a kernel with four tables of functions by class of operation, which share one
-`State`: `elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and `searches.py`. `blocks.py`
-emits the machine vectors of a block on demand; `transfers.py` loads and stores them at the places
-that `accesses.py` computes (`transposes.py` transposes squares in registers), and `contents.py`
-forwards stores to loads. `indices.py` does index arithmetic; `scopes.py` places each operation in
-the outermost legal loop.
+A kernel is converted with four tables of functions by class of operation, which share one `State`:
+`elementwise.py`, `memory.py`, `loops.py` (with `tiles.py`) and `searches.py`. `blocks.py` emits the
+machine vectors of a block on demand; `transfers.py` loads and stores them at the places that
+`accesses.py` computes, and `contents.py` forwards
+stores to loads. `indices.py` does index arithmetic; `scopes.py` places each operation in the
+outermost legal loop.
 
 The conversion does not depend on the target: `loop-legalize-vectors` has written down the layout
 of each block.
@@ -17,16 +17,68 @@ of each block.
 from __future__ import annotations
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+)
+from xdsl.ir import Block, Region
 from xdsl.passes import ModulePass
 
 from ..core.ir.walks import operations_in
 from ..core.pipelines.actions import allowed, held_back
 from ..core.pipelines.budgets import SUMS
 from ..dialects.loop.ops import KernelOp
+from ..dialects.loop.proofs.in_place import sharing
 from ..dialects.stages import reach
-from .loop_to_scf.kernel import convert_kernel
-from .loop_to_scf.state import refuse
+from .loop_to_scf.elementwise import ELEMENTWISE, elementwise
+from .loop_to_scf.loops import LOOPS
+from .loop_to_scf.memory import MEMORY
+from .loop_to_scf.searches import SEARCHES
+from .loop_to_scf.state import State, refuse
+
+_HANDLERS = ELEMENTWISE | MEMORY | LOOPS | SEARCHES
+
+
+def _convert_kernel(kernel: KernelOp) -> func.FuncOp:
+    """The function that a kernel becomes.
+
+    Raises:
+        PassFailedException: naming an operation that cannot be converted.
+    """
+    types = [arg.type for arg in kernel.body.block.args]
+    body = Block(arg_types=types)
+    for old, new in zip(kernel.body.block.args, body.args, strict=True):
+        new.name_hint = old.name_hint
+    state = State(kernel, body, _HANDLERS, elementwise)
+    emit = state.emitter
+    emit.location = kernel.location
+    state.convert(kernel.body.block.ops)
+    emit.emit(func.ReturnOp, [])
+    emit.close()
+    state.buffers.contents.drop_unread()
+    emit.drop_unused_lanes()
+    shared = sharing(kernel)
+    no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
+    attrs = [
+        no_alias if isinstance(kind, MemRefType) and number not in shared else DictionaryAttr({})
+        for number, kind in enumerate(types)
+    ]
+    return func.FuncOp.create(
+        properties={
+            "sym_name": kernel.sym_name,
+            "function_type": FunctionType.from_lists(types, []),
+            "sym_visibility": StringAttr("private"),
+            "arg_attrs": ArrayAttr(attrs),
+        },
+        regions=[Region(body)],
+        location=kernel.location,
+    )
 
 
 class ConvertLoopToScfPass(ModulePass):
@@ -76,7 +128,7 @@ class ConvertLoopToScfPass(ModulePass):
         for kernel in [inner for inner in operations_in(op) if isinstance(inner, KernelOp)]:
             if not allowed("convert kernel", kernel):
                 continue
-            function = convert_kernel(kernel)
+            function = _convert_kernel(kernel)
             block = kernel.parent
             assert block is not None
             block.insert_op_before(function, kernel)

@@ -106,8 +106,7 @@ def make_context(
     weights: WeightStore | None = None, target: Target | None = None
 ) -> CompilerContext:
     """A context with every dialect registered; each is loaded when first used."""
-    from .ir.context import CompilerContext
-    from .ir.resources import builtin_dialect
+    from .ir.context import CompilerContext, builtin_dialect
     from .ir.weights import WeightStore
 
     ctx = CompilerContext(weights=weights if weights is not None else WeightStore(), target=target)

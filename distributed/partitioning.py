@@ -12,7 +12,6 @@ from ..core.progress import report
 from .build import Census, build, count, even_ranges
 from .edges import Edges, edges_of
 from .errors import error, unwritten
-from .metis import metis_labels
 from .partition import Partition, new_folder
 from .progress import reported
 from .storage.arrays import ArraysInMemory
@@ -75,10 +74,47 @@ def _part_of(edges: Edges, census: Census, parts: int, by: Any) -> np.ndarray:
         return np.repeat(np.arange(parts, dtype=kind), sizes)
     if isinstance(by, str) and by == "metis":
         report("cutting the graph by METIS", 0, None, f"{len(census.entries) / 1e6:.1f} M nodes")
-        return metis_labels(edges.matrix, census.entries, parts).astype(kind)
+        return _metis_labels(edges.matrix, census.entries, parts).astype(kind)
     if isinstance(by, str):
         raise error("unknown way to partition", 'by="rows", "metis" or labels', repr(by))
     return _labels(by, len(census.entries), parts).astype(kind)
+
+
+def _metis_labels(matrix: Any, entries: np.ndarray, parts: int) -> np.ndarray:
+    """The part of each node of a graph in memory, by `pymetis`.
+
+    Args:
+        matrix: the adjacency matrix in CSR; each edge counts for both directions.
+        entries: (N,), the entries of each row, which a node weighs.
+        parts: the number of parts.
+
+    Raises:
+        InputError: if the graph is not in memory, or `pymetis` is not installed.
+    """
+    if matrix is None:
+        raise error('by="metis" needs the graph in memory', "a Graph or a scipy.sparse matrix")
+    try:
+        import pymetis  # pyright: ignore[reportMissingImports]
+    except ImportError as reason:
+        raise error('by="metis" needs pymetis; pip install "stepwell[metis]"') from reason
+    if parts == 1 or not matrix.shape[0]:
+        return np.zeros(matrix.shape[0], np.int64)
+    graph = pymetis.CSRAdjacency(*_symmetric(matrix))
+    _, labels = pymetis.part_graph(parts, graph, vweights=1 + entries)
+    return np.asarray(labels, np.int64)
+
+
+def _symmetric(matrix: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The row pointers and columns of the pattern in both directions, without self loops."""
+    from scipy.sparse import csr_array
+
+    ones = np.ones(len(matrix.indices), np.int8)
+    pattern = csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape).astype(np.bool_)
+    both = (pattern + pattern.T).tocoo()
+    keep = both.row != both.col
+    rows, columns = both.row[keep], both.col[keep]
+    clean = csr_array((np.ones(len(rows), np.bool_), (rows, columns)), shape=matrix.shape)
+    return clean.indptr, clean.indices
 
 
 def _labels(by: Any, nodes: int, parts: int) -> np.ndarray:

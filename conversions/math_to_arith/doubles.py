@@ -16,7 +16,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from .arithmetic import Arithmetic
-from .polynomials import log_special
+from .polynomials import exponent_beyond, log_special, one_minus_two_to
 
 Pair = tuple[SSAValue, SSAValue]
 """A number, and a smaller one that it lacks."""
@@ -329,13 +329,7 @@ def erf(e: Arithmetic, x: SSAValue) -> SSAValue:
     t = e.minimum(e.unary(math.AbsFOp, x), e.constant(_LAST))
     square = e.mul(t, t)
     near = e.fma(e.polynomial(square, _ERF_NEAR_0), t, t)
-    first, *others = _ERF_BEYOND
-    others = e.polynomial(t, others)
-    rounded = e.add(e.fma(square, others, e.mul(e.constant(first), t)), e.constant(_NEGATED))
-    minus_n = e.sub(e.constant(_NEGATED), rounded)
-    r = e.fma(square, others, e.fma(t, e.constant(first), minus_n))
+    rounded, r = exponent_beyond(e, t, square, _ERF_BEYOND, _NEGATED)
     bits = e.wrapping(arith.ShLIOp, e.bitcast(rounded, e.i64), e.wide_bits(52))
-    scale = e.bitcast(bits, e.f64)
-    power = e.mul(r, e.polynomial(r, _EXP2M1))
-    beyond = e.fma(scale, power, e.add(scale, e.constant(1.0)))
+    beyond = one_minus_two_to(e, e.bitcast(bits, e.f64), r, _EXP2M1)
     return e.copysign(e.select(e.compare("olt", t, e.constant(0.85)), near, beyond), x)

@@ -18,6 +18,7 @@ the other, with the rest fitted again after each.
 from __future__ import annotations
 
 import math as scalar_math
+from collections.abc import Sequence
 
 from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
@@ -373,13 +374,20 @@ def erf(e: Arithmetic, x: SSAValue) -> SSAValue:
     t = e.minimum(e.unary(math.AbsFOp, x), e.constant(3.93))
     square = e.mul(t, t)
     near = e.fma(e.polynomial(square, _ERF_NEAR_0), t, t)
-    first, *others = _ERF_BEYOND
-    others = e.polynomial(t, others)
-    rounded = e.add(e.fma(square, others, e.mul(e.constant(first), t)), e.constant(_NEGATED))
-    minus_n = e.sub(e.constant(_NEGATED), rounded)
-    r = e.fma(square, others, e.fma(t, e.constant(first), minus_n))
-    beyond = _one_minus_two_to(e, r, rounded)
+    rounded, r = exponent_beyond(e, t, square, _ERF_BEYOND, _NEGATED)
+    beyond = one_minus_two_to(e, _two_to(e, rounded), r, _EXP2M1)
     return e.copysign(e.select(e.compare("olt", t, e.constant(0.83)), near, beyond), x)
+
+
+def exponent_beyond(
+    e: Arithmetic, t: SSAValue, square: SSAValue, coefficients: Sequence[float], shift: float
+) -> tuple[SSAValue, SSAValue]:
+    """w = n + r of `erf`, a polynomial without a constant term, as n + shift and r."""
+    first, *others = coefficients
+    rest = e.polynomial(t, others)
+    rounded = e.add(e.fma(square, rest, e.mul(e.constant(first), t)), e.constant(shift))
+    minus_n = e.sub(e.constant(shift), rounded)
+    return rounded, e.fma(square, rest, e.fma(t, e.constant(first), minus_n))
 
 
 def quick_erf(e: Arithmetic, x: SSAValue) -> SSAValue:
@@ -391,11 +399,15 @@ def quick_erf(e: Arithmetic, x: SSAValue) -> SSAValue:
     w = e.mul(t, e.polynomial(t, _ERF))
     rounded = e.add(w, e.constant(_NEGATED))
     r = e.sub(w, e.sub(rounded, e.constant(_NEGATED)))
-    return e.copysign(_one_minus_two_to(e, r, rounded), x)
+    return e.copysign(one_minus_two_to(e, _two_to(e, rounded), r, _EXP2M1), x)
 
 
-def _one_minus_two_to(e: Arithmetic, r: SSAValue, rounded: SSAValue) -> SSAValue:
-    """1 - 2^(n + r), where `rounded` is n + _NEGATED; never above 1, and precise at 0."""
-    scale = _two_to(e, rounded)
-    p = e.mul(r, e.polynomial(r, _EXP2M1))
+def one_minus_two_to(
+    e: Arithmetic, scale: SSAValue, r: SSAValue, coefficients: Sequence[float]
+) -> SSAValue:
+    """1 - 2^(n + r), where `scale` is -2^n; never above 1, and precise at 0.
+
+    `coefficients` are those of (2^r - 1) / r.
+    """
+    p = e.mul(r, e.polynomial(r, coefficients))
     return e.fma(scale, p, e.add(scale, e.constant(1.0)))

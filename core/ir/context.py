@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.ir import Dialect, Operation
 
 from ..algebra.dims import Dim
 from ..pipelines.decisions import Decision, RemarkKind
@@ -22,6 +23,26 @@ from .weights import WeightStore
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
+
+
+class NamedResources(OpAsmDialectInterface):
+    """Resource names as they are written: a name is that of an array in a module's weight store.
+
+    xDSL keeps them in one object for the whole process and renames repeated ones: the second module
+    parsed would refer to the weight ``w0_0``.
+    """
+
+    def declare_resource(self, key: str) -> str:
+        """Record that a resource of this name is used; return the same name."""
+        self._blob_storage.setdefault(key, "")
+        return key
+
+
+def builtin_dialect() -> Dialect:
+    """The builtin dialect with its own table of resources."""
+    return Dialect(
+        Builtin.name, list(Builtin.operations), list(Builtin.attributes), [NamedResources()]
+    )
 
 
 Verification = Literal["pass", "stage", "kernels", "never"]
