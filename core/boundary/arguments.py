@@ -25,7 +25,7 @@ from ..algebra.dims import Dim, Shape
 from ..dtype_names import dtype_named
 from ..errors import InputError, explain
 from .argument_order import graph_first
-from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask
+from .arrays import array_of_tensor, csr_of, is_tensor, plain_array, refuse_mask, row_pointers
 from .edge_index import csr_of_edges, is_edge_index
 from .labels import numbers_of
 from .nested_arguments import flattened
@@ -307,9 +307,7 @@ def _tensor_parts(spec: ValueSpec, tensor: Any) -> tuple[tuple[int, int], _Array
     if row.size and (row[0] < 0 or row[-1] >= rows):
         wrong = row[0] if row[0] < 0 else row[-1]
         raise _wrong(spec, "row index out of range", f"0 to {rows - 1}", wrong)
-    indptr = np.zeros(rows + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=rows), out=indptr[1:])
-    return (rows, columns), (indptr, places[1], values)
+    return (rows, columns), (row_pointers(row, rows), places[1], values)
 
 
 def _converted(spec: ValueSpec, matrix: Any) -> Any:

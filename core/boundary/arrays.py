@@ -62,6 +62,13 @@ def refuse_mask(subject: str, value: object) -> None:
         raise InputError(explain(subject, fact, expected="numpy.ndarray", got=got, hint=hint))
 
 
+def row_pointers(rows: np.ndarray, count: int, dtype: Any = np.int64) -> np.ndarray:
+    """Where each of `count` rows begins among sorted entries that have these rows, and the end."""
+    pointers = np.zeros(count + 1, dtype)
+    np.cumsum(np.bincount(rows, minlength=count), out=pointers[1:])
+    return pointers
+
+
 def csr_of(matrix: Any) -> csr_array:
     """A `scipy.sparse` matrix of two dimensions in CSR format, with all stored entries.
 
@@ -87,9 +94,7 @@ def csr_of(matrix: Any) -> csr_array:
     if rows.size and not (0 <= rows.min() and rows.max() < matrix.shape[0]):
         raise ValueError(f"row index out of range, expected 0 to {matrix.shape[0] - 1}")
     order = np.argsort(rows, kind="stable")
-    indptr = np.zeros(matrix.shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(rows, minlength=matrix.shape[0]), out=indptr[1:])
-    parts = (matrix.data[order], matrix.col[order], indptr)
+    parts = (matrix.data[order], matrix.col[order], row_pointers(rows, matrix.shape[0]))
     return csr_array(parts, shape=matrix.shape)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ..algebra.dims import Dim, Shape
 from ..dtype_names import dtype_named
 from ..errors import InputError, explain
+from .arrays import row_pointers
 from .specs import ValueSpec
 
 
@@ -42,8 +43,7 @@ def csr_of_edges(
             fact, expected = f"{what} of an edge out of range", f"0 to {count - 1}"
             raise InputError(explain(f'input "{spec.name}"', fact, expected=expected, got=bad))
     sources, targets = edges
-    indptr = np.zeros(rows + 1, np.int64)
-    np.cumsum(np.bincount(targets, minlength=rows), out=indptr[1:])
+    indptr = row_pointers(targets, rows)
     # One number for each edge, since NumPy sorts numbers by vectors; those of nodes have 32 bits.
     keys = targets * columns + sources
     keys.sort()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.boundary.arrays import is_integer, refuse_mask
+from ...core.boundary.arrays import is_integer, refuse_mask, row_pointers
 from ...core.display import displayed
 from ...core.dtype_names import dtype_named
 from ...core.errors import InputError, explain
@@ -309,8 +309,7 @@ def _sorted_as_numbers(
     edges = len(sources)
     for_node, for_edge = count.bit_length(), edges.bit_length()
     key = targets.astype(np.int64)
-    indptr = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(key, minlength=count), out=indptr[1:])
+    indptr = row_pointers(key, count, np.int32)
     key <<= for_node
     key |= sources.astype(np.int64, copy=False)
     key <<= for_edge

@@ -41,8 +41,13 @@ class Layer(ABC):
             InputError: if weights are missing, or are none of this layer.
         """
         found = from_state(cls.__name__, cls._state, state, prefix)
+        return cls._made(prefix, args, {**found, **options})
+
+    @classmethod
+    def _made(cls, prefix: str, args: Sequence[Any], options: Mapping[str, Any]) -> Self:
+        """The layer of these arguments, some of which are weights under a prefix."""
         try:
-            return cls(*args, **{**found, **options})
+            return cls(*args, **options)
         except TypeError as problem:
             fact = f'the weights under "{prefix}" do not fit: {problem}'
             raise error(cls.__name__, fact) from problem

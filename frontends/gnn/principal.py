@@ -115,11 +115,7 @@ class PNAConv(Layer):
         }
         found = from_state("PNAConv", table, own, prefix)
         pre, post = (_towers(state, start, act) for start in towers)
-        try:
-            return cls(*args, **{**found, "pre": pre, "post": post, **options})
-        except TypeError as problem:
-            fact = f'the weights under "{prefix}" do not fit: {problem}'
-            raise error("PNAConv", fact) from problem
+        return cls._made(prefix, args, {**found, "pre": pre, "post": post, **options})
 
     @property
     def parts(self) -> tuple[Layer, ...]:

@@ -73,21 +73,30 @@ class CallLikeOp(GraphOp, DemandInterface, SparseResultInterface, ABC):
     FUSION: ClassVar[FusionKind] = FusionKind.OPAQUE
     traits = traits_def(Discontinuous())
     """The callee is unknown."""
+    NAMED: ClassVar[type[StringAttr | SymbolRefAttr]] = StringAttr
+    """The attribute that names the callee."""
 
     arguments = var_operand_def(ANY_TENSOR)
     res = var_result_def(ANY_TENSOR)
     result_dims = opt_prop_def(ArrayAttr)
     result_sizes = opt_prop_def(ArrayAttr[SizeAttr])
 
+    assembly_format = (
+        "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
+        "`:` functional-type($arguments, $res)"
+    )
+
     def __init__(
         self,
-        callee: Attribute,
+        callee: str | Attribute,
         arguments: Sequence[SSAValue | Operation],
         result_types: Sequence[Attribute],
         result_dims: ResultDims | None = None,
         result_sizes: Sequence[SizeAttr] = (),
     ) -> None:
         dims = None
+        if isinstance(callee, str):
+            callee = self.NAMED(callee)
         if result_dims is not None:
             dims = ArrayAttr([ArrayAttr([StringAttr(n) for n in names]) for names in result_dims])
         sizes = ArrayAttr(result_sizes) if result_sizes else None
@@ -213,22 +222,8 @@ class CallDpsOp(CallLikeOp):
 
     callee = prop_def(SymbolRefAttr)
 
+    NAMED: ClassVar[type[StringAttr | SymbolRefAttr]] = SymbolRefAttr
     traits = traits_def(KernelExists())
-    assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
-        "`:` functional-type($arguments, $res)"
-    )
-
-    def __init__(
-        self,
-        callee: str | SymbolRefAttr,
-        arguments: Sequence[SSAValue | Operation],
-        result_types: Sequence[Attribute],
-        result_dims: ResultDims | None = None,
-        result_sizes: Sequence[SizeAttr] = (),
-    ) -> None:
-        symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
-        super().__init__(symbol, arguments, result_types, result_dims, result_sizes)
 
     @property
     def places(self) -> list[int]:
@@ -334,18 +329,3 @@ class CallPackedOp(CallLikeOp):
     callee = prop_def(StringAttr)
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    assembly_format = (
-        "$callee `(` $arguments `)` (`dims` $result_dims^)? (`sizes` $result_sizes^)? attr-dict "
-        "`:` functional-type($arguments, $res)"
-    )
-
-    def __init__(
-        self,
-        callee: str | StringAttr,
-        arguments: Sequence[SSAValue | Operation],
-        result_types: Sequence[Attribute],
-        result_dims: ResultDims | None = None,
-        result_sizes: Sequence[SizeAttr] = (),
-    ) -> None:
-        name = StringAttr(callee) if isinstance(callee, str) else callee
-        super().__init__(name, arguments, result_types, result_dims, result_sizes)

@@ -19,6 +19,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.boundary.arrays import row_pointers
 from .....core.boundary.indices import explained, fault_of
 from .....core.errors import InputError
 from .....core.ir.provenance import origin
@@ -105,9 +106,7 @@ class SortEdgesOp(GraphOp, DemandInterface):
         rows = checked_places(self, rows, targets.shape[0])
         columns = checked_places(self, columns, sources.shape[0])
         order = np.argsort(rows, kind="stable")
-        indptr = np.zeros(targets.shape[0] + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=targets.shape[0]), out=indptr[1:])
-        return self.stored(indptr, columns[order], order)
+        return self.stored(row_pointers(rows, targets.shape[0]), columns[order], order)
 
     def write(
         self,

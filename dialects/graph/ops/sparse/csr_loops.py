@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import operand_def, result_def, traits_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.boundary.arrays import row_pointers
 from ...attrs import ANY_TENSOR, I32_TENSOR, I64_TENSOR, INDEX_TENSOR
 from ...constructors import operator
 from ...demands import Demand, DemandInterface, IndexBound, SizeBound, SizeResult
@@ -98,10 +99,8 @@ class SortEdgesWithLoopsOp(GraphOp, DemandInterface):
         rows = checked_places(self, rows, len(own))
         columns = checked_places(self, columns, len(own))
         rows, columns = np.append(own, rows[kept]), np.append(own, columns[kept])
-        indptr = np.zeros(len(own) + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(own)), out=indptr[1:])
         order = np.argsort(rows, kind="stable")
-        return self.stored(indptr, columns[order], np.array(len(rows)))
+        return self.stored(row_pointers(rows, len(own)), columns[order], np.array(len(rows)))
 
     def write(
         self,

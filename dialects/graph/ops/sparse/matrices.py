@@ -72,12 +72,6 @@ def with_remaining_self_loops(matrix: csr_array) -> csr_array:
     )
 
 
-def row_sums(matrix: csr_array) -> np.ndarray:
-    """The sum of the stored entries of each row, in the type of the matrix."""
-    ones = np.ones(matrix.shape[1], dtype=matrix.dtype)
-    return np.asarray(matrix @ ones)
-
-
 def remaining_self_loops(matrix: csr_array) -> np.ndarray:
     """What each row lacks to one self loop; see `MissingSelfLoopsOp`."""
     rows = rows_of(matrix)
@@ -91,7 +85,7 @@ def remaining_self_loops(matrix: csr_array) -> np.ndarray:
 
 def degrees(matrix: csr_array, self_loops: bool, power: float) -> np.ndarray:
     """The degree of each row to a power; 0 where the degree is 0. See `DegreeOp`."""
-    degree = row_sums(matrix)
+    degree = np.asarray(matrix @ np.ones(matrix.shape[1], matrix.dtype))
     if self_loops:
         degree = degree + remaining_self_loops(matrix)
     with np.errstate(all="ignore"):
