@@ -161,6 +161,8 @@ class _Loop:
         self.stacks = [self.function.destination(value, op)[0] for value in op.stacks]
         self.changing = [(n, axis) for n in range(len(op.inits)) for axis in op.bounds_of(n)]
         """The carried values whose sizes may change, and their axes."""
+        slices = [self.function.shapes.shape(value) for value in op.sliced]
+        self.iterations = op.iterations(slices, ShapeFacts(op, unknown_sizes()))
         self.count = self._count()
         self.spares = {v: list(self.function.spares[v]) for v in self.carrying.spares}
         for value, (number, place) in self.carrying.ends.items():
@@ -188,10 +190,11 @@ class _Loop:
 
     def _sizes(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The sizes, within their bounds, of the values carried to an iteration."""
-        shapes, sizes = self.function.shapes, self.regions.sizes
+        op, shapes, sizes = self.op, self.function.shapes, self.regions.sizes
+        bounds = [op.bounds_of(number, self.iterations) for number in range(len(op.inits))]
         return [
-            sizes.bounded(self.op, shapes.shape(values[n])[axis], self.op.bounds_of(n)[axis])
-            for n, axis in self.changing
+            sizes.bounded(op, shapes.shape(values[number])[axis], bounds[number][axis])
+            for number, axis in self.changing
         ]
 
     def _measure(self, values: Sequence[SSAValue], sizes: Sequence[SSAValue]) -> None:
@@ -208,10 +211,7 @@ class _Loop:
             if not op.stacks:
                 return given
             return function.insert(arith.MaxSIOp(given, function.sizes.index(0)))
-        shapes = [function.shapes.shape(value) for value in op.sliced]
-        facts = ShapeFacts(op, unknown_sizes())
-        count = op.iterations(shapes, facts)
-        return None if count is None else function.size(count, op)
+        return None if self.iterations is None else function.size(self.iterations, op)
 
     def _emit_for(self, start: Sequence[SSAValue]) -> tuple[SSAValue, Sequence[SSAValue]]:
         """Emit a loop without a condition; returns how many iterations it has, and its end."""

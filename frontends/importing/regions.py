@@ -15,6 +15,7 @@ from xdsl.ir import Block, Region
 from ...core.algebra.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
+from ...dialects.graph.ops.control.loop_base import ITERATIONS
 from ..captures import captured
 from .diagnostics import BranchError
 from .dtypes import tensor_type
@@ -24,6 +25,8 @@ from .shapes import broadcast
 from .values import Value
 
 Subgraph = Callable[[Sequence[Value]], list[Value]]
+
+_ITERATIONS = Dim.symbol(ITERATIONS)
 
 
 def conditional(
@@ -116,17 +119,20 @@ def iterated(
     """
     known = node.computed
     shapes, (goes_on, *results), block = _settled(node, body, inits, start=1)
-    rows, bounds = results[len(inits) :], _bounds(node, count, inits, shapes, results)
+    largest = _ITERATIONS if count is None and most is not None else count
+    rows, bounds = results[len(inits) :], _bounds(node, largest, inits, shapes, results)
     _check_stacked(node, rows, known)
     always = condition is None and goes_on.contents is not None and goes_on.contents.all()
-    numbers = _numbers(node, most, block) if rows and count is None else []
+    texts = _texts(bounds, inits)
+    counted = rows or any(ITERATIONS in bound for row in texts for bound in row)
+    numbers = _numbers(node, most, block) if counted and count is None else []
     with node.inside(block):
         first = [] if always else [node.ssa(scalar(node, goes_on))]
         block.add_op(graph.YieldOp(*first, *map(node.ssa, results)))
     largest = numbers[0].shape[0] if numbers else count
     size = largest if always or not rows else node.computed_size(largest)
     start, uncounted = condition or node.known(np.array(True)), count is None and not numbers
-    ends = _ends(node, shapes, bounds)
+    ends = _ends(node, shapes, bounds, largest)
     op = graph.LoopOp(
         Region(block),
         [
@@ -139,7 +145,7 @@ def iterated(
         inits=list(map(node.ssa, inits)),
         sliced=list(map(node.ssa, numbers)),
         captures=captured([block]),
-        bounds=_texts(bounds, inits),
+        bounds=texts,
     )
     return node.append(op, [*ends, *((size, *row.shape) for row in rows if size is not None)])
 
@@ -164,11 +170,12 @@ def scanned(
     """
     known, size = node.computed, tensors[0].shape[0]
     shapes, results, block = _settled(node, lambda values: body(values[1:]), inits, tensors)
-    outputs, bounds = results[len(inits) :], _bounds(node, size, inits, shapes, results)
+    count = _ITERATIONS if node.is_computed(size) else size
+    outputs, bounds = results[len(inits) :], _bounds(node, count, inits, shapes, results)
     _check_stacked(node, outputs, known)
     with node.inside(block):
         block.add_op(graph.YieldOp(*map(node.ssa, results)))
-    ends = _ends(node, shapes, bounds)
+    ends = _ends(node, shapes, bounds, size)
     kinds = (tensor_type(init.dtype, shape) for init, shape in zip(inits, ends, strict=True))
     op = graph.LoopOp(
         Region(block),
@@ -259,7 +266,7 @@ def _bounds(
     """The upper bounds of sizes that change.
 
     A size is at most that at first or the one after each iteration, where what is around the loop
-    bounds this one; else that at first and what each iteration adds.
+    bounds this one; else that at first and what each of `count` iterations adds.
     """
     bounds = [dict[int, Dim]() for _ in inits]
     for number, (init, shape, result) in enumerate(zip(inits, shapes, results, strict=False)):
@@ -282,12 +289,17 @@ def _bounds(
 
 
 def _ends(
-    node: ModelNode, shapes: Sequence[Shape], bounds: Sequence[Mapping[int, Dim]]
+    node: ModelNode,
+    shapes: Sequence[Shape],
+    bounds: Sequence[Mapping[int, Dim]],
+    iterations: Dim | None,
 ) -> list[Shape]:
     """The shapes of what a loop carries at its end."""
+    known = {} if iterations is None else {ITERATIONS: iterations}
     return [
         tuple(
-            node.computed_size(own[axis]) if axis in own else dim for axis, dim in enumerate(shape)
+            node.computed_size(own[axis].substitute(known)) if axis in own else dim
+            for axis, dim in enumerate(shape)
         )
         for shape, own in zip(shapes, bounds, strict=True)
     ]

@@ -127,6 +127,34 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles(all_tests: bool) -> None:
                 run(a, np.array(count), np.float32(largest), one)
 
 
+def test_what_a_scan_carries_grows_with_the_iterations_of_the_call() -> None:
+    b = sw.Builder()
+    x, row, n = b.input("x", ("m", 3)), b.input("row", (1, 3)), b.input("n", (), "i64")
+
+    def longer(h: Any, _: Any) -> Any:
+        return b.concat([h, row], axis=0), ()
+
+    last, _ = b.scan(longer, x, count=n, bounds={0: ("m+loop.iterations", None)})
+    b.output(last)
+    a, one, calls = floats(4, 3), floats(1, 3), list[Any]()
+    for count in (7, 0, -2, 40):
+        expected = np.concatenate([a, *[one] * max(count, 0)])
+        calls.append(((a, one, np.array(count)), [expected]))
+    checked(b, *calls, stages=True)
+
+    double, _ = b.scan(
+        lambda h, _: (b.concat([h, h], axis=0), ()),
+        x,
+        count=n,
+        bounds={0: ("m+loop.iterations", None)},
+    )
+    b.output(double)
+    module = b.module()
+    for run in (sw.compile(module, threads=1), module.run_reference):
+        with pytest.raises(InputError, match="a size is out of range, expected 0 to 6, got 8"):
+            run(a[:4], one, np.array(2))
+
+
 def test_what_changes_its_size_leaves_an_inner_loop_and_a_sparse_product(
     all_tests: bool,
 ) -> None:

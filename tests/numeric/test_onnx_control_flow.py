@@ -297,6 +297,41 @@ def test_what_grows_by_known_sizes_in_a_long_loop() -> None:
     assert 'bounds = [["n+30", ""], ["61", ""]]' in exe.ir("graph")
 
 
+def test_what_grows_in_as_many_iterations_as_the_call_says() -> None:
+    """By one row and by two, until a condition fails; and in a branch, from rows of a loop."""
+    nodes = [
+        make_node("Concat", ["h", "row"], ["k"], axis=0),
+        make_node("Concat", ["c", "row", "row"], ["d"], axis=0),
+        make_node("ReduceSum", ["k"], ["sum"], keepdims=0),
+        make_node("Less", ["sum", "most"], ["again"]),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:p,3 c:f:r,3", "again:b: k:f:p,3 d:f:r,3")
+    first = make_node("Loop", ["m", "yes", "x", "row"], ["y", "w"], body=step)
+    longer = make_node("Loop", ["m", "yes", "x", "row"], ["u", "v"], body=step)
+    sums = [
+        make_node("Identity", ["l"], ["on"]),
+        longer,
+        make_node("ReduceSum", ["v"], ["t"], keepdims=0),
+        make_node("Add", ["s", "t"], ["n"]),
+    ]
+    outer = make_node(
+        "Loop", ["m", "yes", "zero"], ["z"], body=body(sums, "j:i: l:b: s:f:", "on:b: n:f:")
+    )
+    weights = {"yes": np.array(True), "zero": np.float32(0)}
+    inputs, outputs = "m:i: x:f:n,3 row:f:1,3 most:f:", "y:f:a,3 w:f:b,3 z:f:"
+    proto = model([first, outer], inputs, outputs, weights)
+    x, row = numbers(4, 3), np.ones((1, 3), np.float32)
+    calls = [(np.array(m), x, row, np.float32(most)) for m, most in ((5, 99), (1, 99), (9, 8))]
+    exe = calls_as_onnx(proto, *calls)
+    assert 'bounds = [["loop.iterations+n", ""], ["2*loop.iterations+1", ""]]' in exe.ir("graph")
+    close(exe.run_at("llvm", *calls[0]), exe(*calls[0]))
+    again = sw.compile(sw.from_mlir(exe.ir("buffers"), exe.weights("buffers")), threads=1)
+    close(again(*calls[0]), exe(*calls[0]))
+    for m in (0, -3):
+        y, w, z = exe(np.array(m), x, row, np.float32(99))
+        assert (len(y), len(w), z) == (4, 1, 0)
+
+
 def test_states_whose_size_is_another_one_after_the_body() -> None:
     """As many rows as there are indices; some of those before; and as many as iterations ago."""
     again = make_node("Identity", ["more"], ["again"])

@@ -34,6 +34,9 @@ from .regions import ControlFlowOp, yielded
 _FLAG = TensorType(i1, [])
 _NUMBER = TensorType(i64, [])
 
+ITERATIONS = "loop.iterations"
+"""In an upper bound: the number of iterations, which `count` or `slices` say before the loop."""
+
 
 class GraphLoopBase(ControlFlowOp):
     """A loop: see `graph.loop`, which is the only one."""
@@ -160,12 +163,17 @@ class GraphLoopBase(ControlFlowOp):
     def state_sizes(self, names: Sequence[str]) -> None:
         self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
 
-    def bounds_of(self, number: int) -> dict[int, Dim]:
-        """The axes of a carried value along which its size may change, with upper bounds."""
+    def bounds_of(self, number: int, iterations: Dim | None = None) -> dict[int, Dim]:
+        """The axes of a carried value along which its size may change, with upper bounds.
+
+        These name `ITERATIONS` where the number of iterations is not given.
+        """
         if self.bounds is None:
             return {}
         texts = enumerate(self.bounds.data[number])
-        return {axis: self._size(text, "bound") for axis, text in texts if text.data}
+        known = {} if iterations is None else {ITERATIONS: iterations}
+        found = {axis: self._size(text, "bound") for axis, text in texts if text.data}
+        return {axis: bound.substitute(known) for axis, bound in found.items()}
 
     def substitute(self, sizes: Mapping[str, Dim]) -> None:
         """Substitute sizes for symbols in the number of iterations and in upper bounds."""
@@ -246,6 +254,9 @@ class GraphLoopBase(ControlFlowOp):
             for dim in self.bounds_of(number).values():
                 if dim.number is not None and dim.number < 0:
                     raise self.fail("a bound is negative", "0 or more", dim)
+                if ITERATIONS in dim.symbols and self.count is None and not self.sliced:
+                    fact = f"no size is the number of iterations that a bound names, {dim}"
+                    raise self.fail(fact, "count or slices")
 
     def _verify_end(self) -> None:
         """Check how the loop ends."""
@@ -280,15 +291,19 @@ class GraphLoopBase(ControlFlowOp):
         first = leading + len(self.inits)
         last = first + len(self.sliced)
         slices = [shape[1:] for shape in shapes[first:last]]
+        count = self.iterations(shapes[first:last], facts)
         carried = [
-            self._changing(number, self.carried[number], shape, facts)
-            for number, shape in enumerate(shapes[leading:first])
+            self._changing(argument, shape, self.bounds_of(number, count), facts)
+            for number, (argument, shape) in enumerate(
+                zip(self.carried, shapes[leading:first], strict=True)
+            )
         ]
         return [(), *carried, *slices, *shapes[last:]]
 
-    def _changing(self, number: int, tensor: SSAValue, start: Shape, facts: ShapeFacts) -> Shape:
+    def _changing(
+        self, tensor: SSAValue, start: Shape, bounds: Mapping[int, Dim], facts: ShapeFacts
+    ) -> Shape:
         """The shape of a carried value in the region or after the loop, from that before it."""
-        bounds = self.bounds_of(number)
         return tuple(
             facts.measured(tensor, axis, bounds[axis]) if axis in bounds else dim
             for axis, dim in enumerate(start)
@@ -300,13 +315,12 @@ class GraphLoopBase(ControlFlowOp):
         leading = len(self.operands) - len(self.inits) - len(self.sliced) - len(self.captures)
         first = leading + len(self.inits)
         given = yielded[0][0 if self.condition is None else 1 :]
-        for number, before in enumerate(shapes[leading:first]):
-            self._check_carried(number, before, given[number], facts)
-        carried = [
-            self._changing(number, self.results[number], shape, facts)
-            for number, shape in enumerate(shapes[leading:first])
-        ]
         count = self.iterations(shapes[first : first + len(self.sliced)], facts)
+        carried = list[Shape]()
+        for number, before in enumerate(shapes[leading:first]):
+            bounds = self.bounds_of(number, count)
+            self._check_carried(before, given[number], bounds, facts)
+            carried.append(self._changing(self.results[number], before, bounds, facts))
         if not self.stacks:
             return carried
         if count is None or self.condition is not None:
@@ -314,9 +328,10 @@ class GraphLoopBase(ControlFlowOp):
             count = facts.measured(self.stacks[0], 0, most)
         return [*carried, *((count, *shape) for shape in given[len(carried) :])]
 
-    def _check_carried(self, number: int, before: Shape, after: Shape, facts: ShapeFacts) -> None:
+    def _check_carried(
+        self, before: Shape, after: Shape, bounds: Mapping[int, Dim], facts: ShapeFacts
+    ) -> None:
         """Demand that sizes stay the same or within their bounds, as far as they are known."""
-        bounds = self.bounds_of(number)
         for axis, (start, end) in enumerate(zip(before, after, strict=True)):
             if axis not in bounds:
                 facts.same(start, end, "what the loop carries changes its size")

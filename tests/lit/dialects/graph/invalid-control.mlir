@@ -241,6 +241,17 @@ func.func @f(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @f(%x: tensor<4xf32>, %n: tensor<i64>) {
+  // expected-error @+1 {{graph.loop: no size is the number of iterations that a bound names, 2*loop.iterations, expected count or slices}}
+  %y = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4xf32>) attributes {bounds = [["2*loop.iterations"]]} -> (tensor<?xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?xf32>):
+    graph.yield %h : tensor<?xf32>
+  }
+  func.return
+}
+
+// -----
+
 // What changes its size has no size in the type of the region's argument.
 func.func @f(%x: tensor<4xf32>) {
   // expected-error @+1 {{graph.loop: wrong arguments of a region, expected (tensor<i64>, tensor<?xf32>), got (tensor<i64>, tensor<4xf32>)}}

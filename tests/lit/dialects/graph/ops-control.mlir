@@ -98,7 +98,19 @@ func.func @condition_of_a_loop(%p: tensor<i1>) -> tensor<f32> {
   func.return %y : tensor<f32>
 }
 
-// CHECK-LABEL: func.func @growing
+// CHECK-LABEL: func.func @growing_with_the_iterations
+func.func @growing_with_the_iterations(%x: tensor<4x2xf32>, %xs: tensor<?xi64>) -> tensor<?x2xf32> {
+  // CHECK: graph.loop {{.*}} attributes {bounds = {{\[\[}}"4*loop.iterations+4", ""{{\]\]}}} -> (tensor<?x2xf32>) {
+  %y = graph.loop carries(%x : tensor<4x2xf32>) slices(%xs : tensor<?xi64>) captures(%x : tensor<4x2xf32>)
+      attributes {bounds = [["4*loop.iterations+4", ""]]} -> (tensor<?x2xf32>) {
+  ^bb0(%i: tensor<i64>, %h: tensor<?x2xf32>, %n: tensor<i64>, %v: tensor<4x2xf32>):
+    %z = graph.concat %h, %v axis = 0 : (tensor<?x2xf32>, tensor<4x2xf32>) -> tensor<?x2xf32>
+    graph.yield %z : tensor<?x2xf32>
+  }
+  func.return %y : tensor<?x2xf32>
+}
+
+// CHECK-LABEL: func.func @growing(
 func.func @growing(%x: tensor<4x2xf32>, %n: tensor<i64>) -> tensor<?x2xf32> {
   // CHECK: %y = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4x2xf32>) attributes {bounds = {{\[\[}}"2*m+9", ""{{\]\]}}} -> (tensor<?x2xf32>) {
   %y = graph.loop times(%n : tensor<i64>) carries(%x : tensor<4x2xf32>)
