@@ -11,6 +11,7 @@ import numpy as np
 
 from ...core.algebra.dims import Dim, product
 from ...core.dtype_names import is_real
+from ...dialects.graph.ops.moves.pad_same import same_padding
 from .elementwise import cast, is_nan
 from .nodes import ModelNode
 from .selection import cut_by, padded, sliced, taken, whole
@@ -45,8 +46,18 @@ class Axis:
         return self.dilation * (self.window - 1) + 1
 
     @property
+    def before(self) -> Dim:
+        """The number of elements that are added before the others."""
+        if self.more_after is None:
+            return Dim.of(self.low)
+        total = same_padding(self.size, self.extent, self.stride)
+        return total.floordiv(2) if self.more_after else total.ceildiv(2)
+
+    @property
     def positions(self) -> Dim:
         """The number of windows."""
+        if self.more_after is not None:
+            return self.size.ceildiv(self.stride)
         return (self.size + self.low + self.high - self.extent).floordiv(self.stride) + 1
 
     @property
@@ -183,16 +194,15 @@ def places_along(node: ModelNode, axis: Axis) -> Places:
 
 def _computed_places(node: ModelNode, axis: Axis) -> list[Value]:
     """The places of the elements of windows along an axis of a symbolic size."""
-    if axis.more_after is not None:
-        raise node.unsupported(f"places in symbolic dimension {axis.size} with auto_pad", "pads")
     every = places_of(node, axis.size + axis.low + axis.high)
     windows = cut_by(node, every, 0, Dim.of(0), Dim.of(1), axis.positions)
-    start = node.sub(node.mul(windows, axis.stride), axis.low)
+    start = node.sub(node.mul(windows, axis.stride), node.number(axis.before))
     # Numbers of elements inside: none of these quotients is of negative numbers.
     missing = node.add(node.max(node.sub(0, start), 0), axis.dilation - 1)
     first = node.div(missing, axis.dilation)
     last = node.div(node.sub(node.number(axis.size - 1), start), axis.dilation)
-    inside = (node.min(node.max(first, number), last) for number in range(axis.window))
+    # In a window of padding alone the first place is behind the elements: an index out of range.
+    inside = (node.max(node.min(number, last), first) for number in range(axis.window))
     return [node.add(start, node.mul(number, axis.dilation)) for number in inside]
 
 

@@ -21,7 +21,7 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-from ..harness import close, floats, onnx_results, same
+from ..harness import close, floats, onnx_results, results, same
 
 Shape = Sequence[int | str]
 
@@ -130,6 +130,31 @@ def test_places_of_maxima(shape: Shape, order: int) -> None:
         stored = x.transpose(0, 1, 3, 2) if order else x
         np.testing.assert_array_equal(stored.ravel()[places], found)
         same(found, onnx_results(case.proto(), x)[0])
+
+
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_places_of_maxima_where_the_model_does_not_say_the_padding(mode: str) -> None:
+    """They are those of a model of the size of each call."""
+    given = {"kernel_shape": [2, 3], "strides": [3, 2], "dilations": [1, 2], "auto_pad": mode}
+    images = [floats(1, 2, *size) for size in ((7, 6), (6, 5), (5, 9), (1, 3))]
+    case = Case("MaxPool", {"x": (1, 2, "h", "w")}, [[x] for x in images], {}, given, 2)
+    module = sw.from_onnx(case.proto())
+    exe = sw.compile(module, threads=1)
+    for x in images:
+        wanted = results(sw.from_onnx(case.proto(), shapes={"x": x.shape}).run_reference(x))
+        for run in (exe, module.run_reference):
+            for got, want in zip(results(run(x)), wanted, strict=True):
+                same(got, want)
+
+
+def test_a_window_of_padding_alone_has_no_place() -> None:
+    given, images = {"kernel_shape": [2], "dilations": [4], "pads": [2, 2]}, [floats(1, 1, 4)]
+    module = sw.from_onnx(Case("MaxPool", {"x": (1, 1, "n")}, [images], {}, given, 2).proto())
+    exe = sw.compile(module, threads=1)
+    for run in (exe, module.run_reference):
+        assert results(run(*images))[1].shape == (1, 1, 4)
+        with pytest.raises(sw.InputError, match="out of range"):
+            run(floats(1, 1, 3))
 
 
 def test_cropping() -> None:

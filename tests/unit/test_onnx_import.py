@@ -266,20 +266,20 @@ def test_slices_to_the_end_of_a_symbolic_dimension(start: int, end: int) -> None
 
 def test_what_is_symbolic_is_reported_together() -> None:
     """Blocks and windows that might fit do not hide what comes after them."""
-    options = {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"}
+    w = from_array(np.zeros((4, 1, 2, 2), np.float32), "w")
     nodes = [
         make_node("SpaceToDepth", ["x"], ["b"], name="blocks", blocksize=2),
-        make_node("MaxPool", ["x"], ["c", "p"], name="pool", **options),
+        make_node("ConvTranspose", ["x", "w"], ["c"], name="windows", output_shape=[9, 9]),
         make_node("RandomNormal", [], ["d"], name="last"),
     ]
-    proto = model(nodes, {"x": (1, 4, "h", "w")}, [], ("b", "c", "p", "d"))
+    proto = model(nodes, {"x": (1, 4, "h", "w")}, [w], ("b", "c", "d"))
     with pytest.raises(sw.ImportModelError) as caught:
         sw.from_onnx(proto)
     text = str(caught.value)
     assert text.startswith("onnx: 3 parts of the model are not supported")
-    assert "places in symbolic dimension" in text
+    assert "output_shape for symbolic dimension h" in text
     assert "blocks of 2 in a symbolic image hxw" in text
-    assert all(f'node "{name}"' in text for name in ("blocks", "pool", "last"))
+    assert all(f'node "{name}"' in text for name in ("blocks", "windows", "last"))
 
 
 def test_symbolic_size_as_data() -> None:
