@@ -65,11 +65,13 @@ class Inspection(Compilation):
             InputError: if the page to compare with is none.
         """
         from ..report.collecting import collect
-        from ..report.comparing import compared
+        from ..report.comparing import compared, read_page
         from ..report.page import page
 
-        text = page(collect(self, calls))
-        return text if against is None else compared(text, against)
+        if against is None:
+            return page(collect(self, calls))
+        before = read_page(against)
+        return compared(page(collect(self, calls)), before, other=os.fspath(against))
 
     def why(self, node: str) -> Fate:
         """What becomes of a node of the model.

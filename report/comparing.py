@@ -24,20 +24,21 @@ _MOST_BYTES = 1 << 30
 """The size of the largest document that is read: a small page could hold an endless one."""
 
 
-def compared(page: str, against: str | os.PathLike[str]) -> Page:
-    """The page of a report with one more view, in which it is beside the report of another page.
+def compared(
+    page: str, against: str, name: str = "the page", other: str = "the other page"
+) -> Page:
+    """The page of a report with one more view, in which it is beside an earlier report.
 
     Args:
-        page: the HTML of the report.
-        against: the file of a page that was written before.
+        page, against: the HTML of the report and of the earlier one.
+        name, other: what errors call them.
 
     Raises:
-        InputError: if the file cannot be read, or is not a report of this version of the page.
+        InputError: if one of both is not a report of this version of the page.
     """
-    after = _document(page, "the page")
-    before = _document(read_page(against), os.fspath(against))
-    known = _known(after, "the page")
-    after["against"] = asdict(_compare(_known(before, os.fspath(against)), known))
+    after, before = _document(page, name), _document(against, other)
+    known = _known(after, name)
+    after["against"] = asdict(_compare(_known(before, other), known))
     return page_of(known.title, json.dumps(after, separators=(",", ":")))
 
 

@@ -23,22 +23,31 @@ def report(
     model: Annotated[
         Path,
         typer.Argument(
-            help="A model or a saved program, as for other commands; or with `--against` a page "
-            "that was written before.",
+            help="A model or a saved program, as for other commands; of two, each may also be a "
+            "page that was written before.",
             show_default=False,
         ),
     ],
+    after: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Another one, which is then shown, with what differs from the first one.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file to write, of HTML.")
     ] = Path("report.html"),
     profile: Annotated[
         bool,
-        typer.Option("--profile/--no-profile", help="Whether to run the model, for times."),
+        typer.Option("--profile/--no-profile", help="Whether to run the models, for times."),
     ] = True,
     against: Annotated[
         Path | None,
         typer.Option(
-            "--against", help="The page of an earlier report to compare with.", show_default=False
+            "--against",
+            help="The same as a first one of two: what to compare with.",
+            show_default=False,
         ),
     ] = None,
     *,
@@ -53,30 +62,45 @@ def report(
     code or an instruction marks what it became at all other stages. Without a profile, the
     `--target` may be another machine than this one.
 
-    `stepwell report after.html --against before.html -o both.html` compares two pages.
+    `stepwell report before after -o both.html` compares two of them, each a model, a saved program
+    or a page: it writes the page of the second one, with what differs from the first one.
     """
     check_output("--output", output, "a page", _PAGES)
-    if model.suffix in _PAGES:
-        if against is None:
-            fact = "a page is read to be compared with another one"
-            raise InputError(explain("report", fact, expected="--against", got=model.name))
-        from ..report.comparing import compared, read_page
-
-        write_page(output, compared(read_page(model), against))
-    elif profile:
-        exe, arrays = options.called(model, calls.arrays)
-        with passes_shown("profiling, and collecting the stages"):
-            exe.report(output, inputs=arrays, repeat=calls.repeat, against=against)
-    elif model.suffix == ARTEFACT:
-        exe = options.saved(model)
-        with passes_shown("collecting the stages"):
-            exe.report(output, against=against)
+    if after is not None and against is not None:
+        raise InputError(explain("report", "three reports", expected="two", got=f"{against}, too"))
+    before, shown = (against, model) if after is None else (model, after)
+    if before is None:
+        if shown.suffix in _PAGES:
+            fact, got = "a page is read to be compared with another one", shown.name
+            raise InputError(explain("report", fact, expected="two reports", got=got))
+        text = _page(shown, profile, calls, options)
     else:
-        from ..diagnosis.inspection import inspected
-        from ..runtime.profile import CallFacts
+        from ..report.comparing import compared
 
-        compilation = options.way_down(options.load(model))
-        with passes_shown("collecting the stages"):
-            text = inspected(compilation).report(CallFacts(), against)
-        write_page(output, text)
+        earlier = _page(before, profile, calls, options)
+        text = _page(shown, profile, calls, options)
+        text = compared(text, earlier, str(shown), str(before))
+    write_page(output, text)
     print(f"wrote {output}, {output.stat().st_size / 1e6:.1f} MB")
+
+
+def _page(path: Path, profile: bool, calls: CallOptions, options: CompileOptions) -> str:
+    """The page of a model or a saved program, or one that was written before."""
+    if path.suffix in _PAGES:
+        from ..report.comparing import read_page
+
+        return read_page(path)
+    if profile:
+        exe, arrays = options.called(path, calls.arrays)
+        with passes_shown("profiling, and collecting the stages"):
+            return exe.report(inputs=arrays, repeat=calls.repeat)
+    if path.suffix == ARTEFACT:
+        exe = options.saved(path)
+        with passes_shown("collecting the stages"):
+            return exe.report()
+    from ..diagnosis.inspection import inspected
+    from ..runtime.profile import CallFacts
+
+    compilation = options.way_down(options.load(path))
+    with passes_shown("collecting the stages"):
+        return inspected(compilation).report(CallFacts(), None)

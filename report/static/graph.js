@@ -84,7 +84,7 @@ class GraphView {
       el("span", { class: "spring" }),
       button("−", "zoom out", () => this.zoomBy(1 / 1.4)),
       button("+", "zoom in", () => this.zoomBy(1.4)),
-      button("⤢", "show the whole graph", () => this.fit()));
+      button("⤢", "show the whole graph", () => this.fit(0)));
   }
 
   zoomBy(factor) {
@@ -296,14 +296,14 @@ class GraphView {
     d3.select(this.canvas).transition().duration(200).call(this.zoom.translateTo, x, y);
   }
 
-  /** Show the whole graph, or its beginning where that would be too small to read. */
-  fit() {
+  /** Show the whole graph, or its beginning where the scale of the whole would be less than the least. */
+  fit(least = READABLE) {
     const { width, height } = this.size;
     const { clientWidth, clientHeight } = this.canvas;
     if (!clientWidth || !width) return;
     const whole = Math.min(clientWidth / (width + 24), clientHeight / (height + 24), 1);
-    const scale = Math.max(whole, READABLE);
-    const wide = (width + 24) * scale > clientWidth;
+    const scale = Math.max(whole, least);
+    const wide = scale > whole && (width + 24) * scale > clientWidth;
     const begin = this.boxes.values().next().value;
     const left = wide ? clientWidth / 2 - begin.x * scale : (clientWidth - width * scale) / 2;
     // A wide graph may begin further down than its first row.

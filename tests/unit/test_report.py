@@ -434,21 +434,41 @@ def test_the_command_compares_pages(tmp_path: Path, capsys: pytest.CaptureFixtur
     calls = (
         [str(tmp_path / "m.mlir"), "-o", one, "--no-profile", "--target", "x86-64"],
         [str(tmp_path / "m.mlir"), "-o", two, "--no-profile", "--against", one],
-        [one, "-o", both, "--against", two],
+        [two, one, "-o", both],
         [one, "-o", both],
+        [one, two, "-o", both, "--against", two],
     )
     codes: list[object] = []
     for call in calls:
         with pytest.raises(SystemExit) as stopped:
             command.main(["report", *call])
         codes.append(stopped.value.code)
-    assert codes == [0, 0, 0, 1]
-    fact = "report: a page is read to be compared with another one, expected --against, got a.html"
-    assert fact in re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert codes == [0, 0, 0, 1, 1]
+    errors = re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert "a page is read to be compared with another one, expected two reports, got a" in errors
+    assert "report: three reports, expected two, got " in errors
     found = [document(Path(path).read_text()) for path in (one, two, both)]
     assert found[0]["against"] is None
     assert found[1]["against"]["removed"] == found[2]["against"]["added"] != []
     assert {**found[2], "against": None} == found[0]
+
+
+def test_the_command_compares_models(tmp_path: Path) -> None:
+    """Two models, and a page with a model; the second one is what the page shows."""
+    b = sw.Builder("other")
+    b.output(b.exp(b.input("x", (8, 64), "f32"), name="other"), name="y")
+    paths = [str(tmp_path / name) for name in ("m.mlir", "other.mlir", "one.html", "two.html")]
+    model().save(paths[0])
+    b.module().save(paths[1])
+    for before, after, output in ((*paths[:2], paths[2]), (paths[2], paths[0], paths[3])):
+        with pytest.raises(SystemExit) as stopped:
+            command.main(["report", before, after, "-o", output, "--no-profile"])
+        assert stopped.value.code == 0
+    for path, title, other in ((paths[2], "other", "net"), (paths[3], "net", "other")):
+        found = document(Path(path).read_text())
+        assert (found["title"], found["against"]["title"]) == (title, other)
+        rows = {row["name"]: row["place"] for row in found["against"]["kernels"]}
+        assert rows["fused_exp"] == ("after" if title == "other" else "before")
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

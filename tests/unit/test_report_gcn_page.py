@@ -218,6 +218,26 @@ def settled(browser: Any) -> float:
     return scale(browser)
 
 
+def test_the_whole_graph_is_shown_however_small_it_is(browser: Any) -> None:
+    outside = """const around = document.querySelector(".graph").getBoundingClientRect();
+    return [...document.querySelectorAll(".graph .node")].filter((node) => {
+      const own = node.getBoundingClientRect();
+      return own.left < around.left || own.right > around.right
+        || own.top < around.top || own.bottom > around.bottom;
+    }).length;"""
+    size = browser.get_window_size()
+    browser.set_window_size(1000, 480)
+    try:
+        one(browser, 'button[aria-label="show the whole graph"]').click()
+        assert settled(browser) < 0.8
+        assert browser.execute_script(outside) == 0
+        one(browser, 'button[aria-label="expand all groups"]').click()
+        assert settled(browser) == 0.8, "a graph begins with a scale at which names can be read"
+        assert browser.execute_script(outside) > 0
+    finally:
+        browser.set_window_size(size["width"], size["height"])
+
+
 def test_zoom(browser: Any) -> None:
     one(browser, 'button[aria-label="show the whole graph"]').click()
     before = settled(browser)
