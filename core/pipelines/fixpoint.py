@@ -1,8 +1,9 @@
-"""Termination of passes: patterns that undo each other are stopped, in any package.
+"""What holds for the patterns of all passes, in any package: they end, and keep locations.
 
 xDSL's `PatternRewriteWalker` applies patterns until none matches. While a pass of a pipeline runs,
 the number of rewrites is limited, well above the needs of any terminating set of patterns so far;
-exceeding the limit is an error that names the operation and the pattern.
+exceeding the limit is an error that names the operation and the pattern. An operation that a
+pattern inserts without a location gets that of the operation to which the pattern is applied.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import inspect
 from contextlib import AbstractContextManager
 
+from xdsl.dialects.builtin import LocationAttr, UnknownLoc
 from xdsl.ir import Operation, Region
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 from xdsl.utils.exceptions import PassFailedException
 
 from ..errors import explain
 from ..ir.patched import Walk, walking
-from ..ir.provenance import origin
+from ..ir.provenance import locate, origin
 from ..ir.walks import operations_in
 from .actions import pattern_in
 
@@ -34,6 +36,8 @@ class _Bounded(RewritePattern):
         self.count = 0
         self.last: str | None = None
         self.error: PassFailedException | None = None
+        self.location: LocationAttr = UnknownLoc()
+        """That of the operation to which the pattern is applied."""
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
         """Apply the pattern.
@@ -45,6 +49,9 @@ class _Bounded(RewritePattern):
             rewriter.operation_insertion_handler.append(self._changed)
             rewriter.operation_removal_handler.append(self._changed)
             rewriter.operation_modification_handler.append(self._changed)
+        if self._inserted not in rewriter.operation_insertion_handler:
+            rewriter.operation_insertion_handler.append(self._inserted)
+        self.location = op.location
         self.pattern.match_and_rewrite(op, rewriter)
         if not rewriter.has_done_action:
             return
@@ -57,6 +64,9 @@ class _Bounded(RewritePattern):
                 explain(self.pass_name, fact, expected="an end", origin=where, hint=hint)
             )
             raise self.error
+
+    def _inserted(self, op: Operation) -> None:
+        locate(op, self.location)
 
     def _changed(self, op: Operation) -> None:
         """Identify the pattern being applied once there are too many rewrites."""

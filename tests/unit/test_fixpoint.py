@@ -16,6 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import HasCanonicalizationPatternsTrait
 
 from stepwell.core.errors import CompileError
+from stepwell.core.ir.provenance import names
 from stepwell.core.pipelines.pass_manager import run_steps
 from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import make_context
@@ -128,3 +129,31 @@ def test_a_canonicalization_that_undoes_itself_is_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(type(trait), "get_patterns", patterns)
     with pytest.raises(CompileError, match='canonicalize: "SwapOperands" is still being applied'):
         run_passes(make_context(), parse(SUM), "canonicalize")
+
+
+TWICE = """\
+pdl.pattern @twice : benefit(1) {
+  %type = pdl.type
+  %x = pdl.operand
+  %sum = pdl.operation "arith.addi" (%x, %x : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+  pdl.rewrite %sum {
+    %flags = pdl.attribute = #arith.overflow<none>
+    %one = pdl.operation "arith.ori" (%x, %x : !pdl.value, !pdl.value) -> (%type : !pdl.type)
+    %a = pdl.result 0 of %one
+    %two = pdl.operation "arith.muli" (%a, %x : !pdl.value, !pdl.value)
+        {"overflowFlags" = %flags} -> (%type : !pdl.type)
+    pdl.replace %sum with %two
+  }
+}
+func.func @main(%a: i32) -> i32 {
+  %c = arith.addi %a, %a : i32 loc("node")
+  func.return %c : i32
+}
+"""
+
+
+def test_what_a_pattern_of_others_inserts_is_where_it_was_applied() -> None:
+    module = parse(TWICE)
+    run_passes(make_context(), module, "apply-pdl")
+    made = [one for one in module.walk() if one.name in ("arith.ori", "arith.muli")]
+    assert [names(one) for one in made] == [("node",), ("node",)]
