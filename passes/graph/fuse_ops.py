@@ -49,7 +49,9 @@ def _named(group: Group) -> Iterable[tuple[GraphOp, str]]:
 
 def _name(group: Group) -> str:
     names = [
-        op.callee.string_value() if isinstance(op, graph.CallDpsOp) else name.partition(".")[2]
+        op.callee.string_value().removeprefix("fused_")
+        if isinstance(op, graph.CallDpsOp)
+        else name.partition(".")[2]
         for op, name in _named(group)
     ]
     mnemonics = [name.replace(".", "_") for name in names]

@@ -252,3 +252,21 @@ def test_a_sparse_product_in_half_precision_takes_its_epilogue(level: int) -> No
         expected = -(a @ np.maximum(x, 0).astype(np.float32)) * mask
         for result in (exe(a, x, mask), module.run_reference(a, x, mask)):
             np.testing.assert_allclose(result, expected.astype(np.float16), rtol=2e-3, atol=1e-3)
+
+
+def test_a_kernel_for_each_operator_is_merged_afterwards() -> None:
+    """A product and its epilogue, a sparse product, and operators that move elements."""
+    b = sw.Builder("main")
+    x, a = b.input("x", ("n", 8)), b.input("a", sw.SparseSpec(("n", "n"), "f32"))
+    h = b.relu(b.add(b.dense(x, floats(4, 8)), floats(4)))
+    b.output(b.transpose(b.exp(b.concat([b.spmm(a, h), b.neg(h)], axis=1)), [1, 0]), name="y")
+    apart = sw.run_passes(b.module(), "graph-fuse-ops{max-ops=1},convert-graph-to-loop")
+    merged = sw.run_passes(apart, "graph-fuse-ops,convert-graph-to-loop")
+    assert "loop.kernel @fused_dense_add_relu(" in merged.text()
+    counts = [module.text().count("loop.kernel") for module in (apart, merged)]
+    assert counts[1] <= counts[0] - 3
+    exe, call = sw.compile(merged, threads=1), (floats(5, 8), random_array((5, 5), density=0.4))
+    matrix = csr_array(call[1].astype(np.float32))
+    expected = b.module().run_reference(call[0], matrix)
+    for run in (exe, apart.run, merged.run):
+        np.testing.assert_allclose(run(call[0], matrix), expected, rtol=1e-5, atol=1e-6)
