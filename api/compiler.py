@@ -12,7 +12,7 @@ from ..core.collector import without_collector
 from ..core.errors import CompileError, explain
 from ..core.ir.module import Module
 from ..core.logs import logger
-from ..core.target import Target, named
+from ..core.target import Target
 from ..driver.request import Request
 from ..runtime.executable import Executable
 from .cached import place_of
@@ -46,7 +46,9 @@ def compile(
 
     Args:
         module: the module, from a frontend; it is not changed.
-        target: "host", the name of a processor (see `core.target`), or a `Target`.
+        target: "host", the name of a processor (see `core.target`), or a `Target`. Of a program for
+            a processor that this one is not, stages can be looked at, and it can be saved; a call
+            is an error.
         threads: the maximum number of threads of a call, up to 256; None for the value of the
             environment variable `STEPWELL_NUM_THREADS`, else the number of cores.
         opt_level: 0 (a scalar kernel for every operator) to 3.
@@ -86,9 +88,7 @@ def compile(
             schedule is not legal, or there is no kernel of its name.
         InternalError: if a pass crashes, or produces invalid IR; the error names a reproducer file.
             See `docs/debugging.md`.
-        TargetError: if the target is unknown, this machine cannot run code for it
-            (`stepwell compile --emit asm` still prints the code), or `STEPWELL_NUM_THREADS` is not
-            a number.
+        TargetError: if the target is unknown, or `STEPWELL_NUM_THREADS` is not a number.
     """
     check_arguments("compile", module, hooks)
     traces = None
@@ -156,12 +156,12 @@ def compiled(
         if place is not None and (known := place.program()) is not None:
             _LOG.info("%s: from the cache in %.3f s", name, time.perf_counter() - begun)
             return known
-        from ..backends.llvm.machine import check_runs_here
+        from ..backends.llvm.machine import runs_here
         from ..diagnosis.inspection import inspected
         from ..diagnosis.reproducer import Reproducing
         from ..driver.compilation import Compilation
+        from ..runtime.lowered import elsewhere
 
-        check_runs_here(named(request.target))
         found = Compilation.of(request)
         checker = _checker(found, check, max_ulp)
         # The checker comes first, and so runs last after a pass: other hooks do not measure it.
@@ -169,6 +169,8 @@ def compiled(
         usual = request.pipeline is None and not checker
         verified = "pass" if verify_each else "kernels" if usual else "stage"
         found = replace(found, observers=observers, verify=verified)
+        if not runs_here(found.target):
+            place, found = None, replace(found, code=elsewhere)
         if place is None:
             exe, _ = found.executable(inspected, restored)
         else:

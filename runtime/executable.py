@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.boundary import arguments
 from ..core.boundary.argument_order import graph_first, in_order
-from ..core.boundary.labels import labelled
+from ..core.boundary.labels import returned
 from ..core.boundary.nested_arguments import flattened
 from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
@@ -54,9 +54,10 @@ class Executable:
     matrices, graphs, edge lists of shape (2, E) or ``(indptr, indices, values)``. One result is an
     array, several are a tuple. Arguments are only read; results are new arrays, or those given as
     `out`: an array, or a tuple with an array or None for each result, of its dtype and shape,
-    contiguous. A result whose size depends on values is always a new array, of exactly that size.
-    `out` may overlap arguments; an input named "out" is given by position or in a dict. Threads may
-    call concurrently, and calls release the GIL. See `docs/calls.md` for what they may write to.
+    contiguous. For strings it is one of objects, or of i64 for their numbers. A result whose size
+    depends on values is always a new array, of exactly that size. `out` may overlap arguments; an
+    input named "out" is given by position or in a dict. Threads may call concurrently, and calls
+    release the GIL. See `docs/calls.md` for what they may write to.
 
     Raises:
         InputError: when called with arguments that do not fit `inputs`.
@@ -388,9 +389,7 @@ class Executable:
             else:
                 arrays[number] = array
         # Return the object that the caller passed, not a view of it.
-        answers = [a if value is None else value for a, value in zip(arrays, given, strict=True)]
-        if out is None:
-            answers = labelled(signature.outputs, arrays)
+        answers = returned(signature.outputs, arrays, given)
         return answers[0] if len(answers) == 1 else tuple(answers)
 
     def call_named(self, /, *inputs: object, **named: object) -> dict[str, Any]:

@@ -32,11 +32,9 @@ from ..dialects.program import is_on_buffers
 from ..dialects.rt.abi import Word
 from .executable import Executable
 from .functions import callback, guarded
-from .loaded import Loaded, Program
+from .loaded import ENTRY_TYPE, Loaded, Program
 from .lowered import Lowered, lowered
 from .plan import frame_size
-
-_ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
 def run(module: Module, inputs: Sequence[object]) -> Any:
@@ -68,7 +66,7 @@ def interpreted(
         remembered: results of earlier runs.
     """
     functions = tuple(map(callback, program.interface.functions))
-    entry = _ENTRY(
+    entry = ENTRY_TYPE(
         guarded(_InterpretedRun(module, program, functions, listeners, natives, remembered))
     )
     address = ctypes.cast(entry, ctypes.c_void_p).value or 0

@@ -25,6 +25,9 @@ from .plan import ExecutablePlan, frame_size, is_passed
 if TYPE_CHECKING:
     from .device import ProgramDevice
 
+ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+"""The type of the entry of a program: it takes a frame and returns a status."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -61,7 +64,7 @@ class Loaded:
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
         )
-        entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(program.entry)
+        entry = ENTRY_TYPE(program.entry)
         self._entry: Callable[[int], int] = entry
         if program.device is not None:
             self._entry = partial(program.device.call, entry)

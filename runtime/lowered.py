@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -10,6 +11,7 @@ import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Attribute
 
+from ..core.errors import TargetError, explain
 from ..core.ir.module import Module
 from ..core.ir.printing import Listing
 from ..core.ir.weights import WeightStore
@@ -23,9 +25,9 @@ from ..dialects.program import (
 )
 from ..dialects.sparse_tensor import index_type, is_sparse, position_type
 from .constants import materialised
-from .functions import Callee, Operand, callback
+from .functions import Callee, Operand, callback, guarded
 from .interface import Interface
-from .loaded import Program
+from .loaded import ENTRY_TYPE, Program
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -150,6 +152,25 @@ def machine_code(module: Module, target: Target, source: Listing | None = None) 
     code = compile_module(host, target, public=found.name, source=source)
     entry = code.address(ENTRY)
     return Program(found.interface, found.constants, functions, entry, code, device)
+
+
+def elsewhere(module: Module, target: Target) -> Program:
+    """The program of a module at stage `llvm` for a processor that is not this one.
+
+    Its stages are those of the target. A call is the `TargetError` that says why.
+
+    Raises:
+        CompileError: if it is not a program.
+    """
+    from ..backends.llvm.machine import check_runs_here
+
+    def call(_: int) -> int:
+        check_runs_here(target)
+        raise TargetError(explain(target.name, "was compiled where it cannot run"))
+
+    found, entry = lowered(module), ENTRY_TYPE(guarded(call))
+    address = ctypes.cast(entry, ctypes.c_void_p).value or 0
+    return Program(found.interface, found.constants, (), address, entry)
 
 
 def _divided(

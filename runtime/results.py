@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backends.llvm.boundary.plan import LARGE_RESULT, LINE
 from ..core.boundary.arrays import array_of_tensor, is_tensor, plain_array, refuse_mask
+from ..core.boundary.labels import is_of_texts
 from ..core.boundary.signature import Signature
 from ..core.boundary.specs import ValueSpec
 from ..core.dtype_names import dtype_named
@@ -38,7 +39,7 @@ def given(specs: Sequence[ValueSpec], out: object) -> Sequence[object]:
 def array(
     spec: ValueSpec, shape: Sequence[int], out: object, resizable: bool = False
 ) -> np.ndarray:
-    """The array for a result: a new one, or a view of the given one.
+    """The array for a result: a new one, or a view of the given one, unless that takes strings.
 
     Args:
         resizable: whether a new one gets another size: see `exact`.
@@ -55,8 +56,9 @@ def array(
         raise _wrong(spec, "not an array", "numpy.ndarray", type(out).__name__)
     refuse_mask(f'output "{spec.name}"', out)
     out = plain_array(out)
-    if out.dtype != dtype_named(spec.dtype):
-        raise _wrong(spec, "wrong dtype", dtype_named(spec.dtype), out.dtype)
+    if out.dtype != dtype_named(spec.dtype) and not is_of_texts(spec, out):
+        expected = f"{dtype_named(spec.dtype)}{', or object for strings' if spec.labels else ''}"
+        raise _wrong(spec, "wrong dtype", expected, out.dtype)
     if list(out.shape) != list(shape):
         raise _wrong(spec, "wrong shape", list(shape), list(out.shape))
     for flag, fact in (
@@ -66,7 +68,7 @@ def array(
     ):
         if not flag:
             raise InputError(explain(f'output "{spec.name}"', fact))
-    return out
+    return new(spec, shape, resizable) if is_of_texts(spec, out) else out
 
 
 def _in_memory(out: object) -> object:

@@ -48,6 +48,15 @@ def machine(target: Target, *, jit: bool = False, level: int = 3) -> Any:
     )
 
 
+def runs_here(target: Target) -> bool:
+    """Whether this processor has the features that code for `target` may use."""
+    try:
+        check_runs_here(target)
+    except TargetError:
+        return False
+    return True
+
+
 @exclusive
 def check_runs_here(target: Target) -> None:
     """Check that this processor has the features that code for `target` may use.

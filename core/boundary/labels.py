@@ -33,6 +33,11 @@ def numbers_of(spec: ValueSpec, value: object) -> np.ndarray:
     return np.array(found, np.int64).reshape(texts.shape)
 
 
+def is_of_texts(spec: ValueSpec, out: np.ndarray) -> bool:
+    """Whether an array that a caller gives for a result takes strings, and not their numbers."""
+    return bool(spec.labels) and out.dtype == object
+
+
 def labelled(specs: Sequence[ValueSpec], results: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Results with strings in the place of their numbers, where a result is one of strings.
 
@@ -45,8 +50,26 @@ def labelled(specs: Sequence[ValueSpec], results: Sequence[np.ndarray]) -> list[
     ]
 
 
+def returned(
+    specs: Sequence[ValueSpec], results: Sequence[np.ndarray], given: Sequence[object]
+) -> list[object]:
+    """What a call returns: its results, labelled, or the arrays that the caller gave for them.
+
+    Those of objects get the strings, others have the numbers already.
+
+    Raises:
+        InputError: if a result is a string of an input that is in no table.
+    """
+    answers = list[object]()
+    for spec, array, out in zip(specs, results, given, strict=True):
+        if isinstance(out, np.ndarray) and is_of_texts(spec, out):
+            out[...] = _texts(spec, array)
+        answers += labelled([spec], [array]) if out is None else [out]
+    return answers
+
+
 def unlabelled(specs: Sequence[ValueSpec], results: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The numbers of results that `labelled` returned."""
+    """The numbers of results that a call returned."""
     return [
         numbers_of(spec, array) if spec.labels else array
         for spec, array in zip(specs, results, strict=True)

@@ -70,6 +70,28 @@ def test_labels_of_a_classifier(tmp_path: Path) -> None:
     assert numbers.tolist() == [5, 3, 4, 5]
 
 
+def test_arrays_for_results_that_are_strings() -> None:
+    node = ml("LabelEncoder", ["x"], ["w"], keys_int64s=[7], values_strings=["seven"])
+    relu = make_node("Relu", ["z"], ["y"])
+    inputs = {"x": (INT, ["n"]), "z": (FLOAT, ["n"])}
+    exe = sw.compile(model([node, relu], inputs, {"w": STRING, "y": FLOAT}))
+    x, z = np.array([7, 8]), np.array([-1, 2], np.float32)
+    texts, relus = np.empty(2, object), np.empty(2, np.float32)
+    got = exe(x, z, out=(texts, relus))
+    assert got[0] is texts
+    assert got[1] is relus
+    assert (texts.tolist(), relus.tolist()) == (["seven", "_Unused"], [0, 2])
+    names, _ = exe(x, z, out=(None, relus))
+    assert names.tolist() == ["seven", "_Unused"]
+    for wrong, fact in (
+        (np.empty(2, "U7"), "wrong dtype, expected int64, or object for strings, got <U7"),
+        (np.empty(1, object), r"wrong shape, expected \[2\], got \[1\]"),
+        (np.empty(4, object)[::2], "not contiguous"),
+    ):
+        with pytest.raises(sw.InputError, match=f'output "w": {fact}'):
+            exe(x, z, out=(wrong, None))
+
+
 def test_strings_that_are_moved_and_compared(tmp_path: Path) -> None:
     nodes = [
         make_node("Transpose", ["x"], ["t"]),

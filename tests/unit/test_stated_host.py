@@ -70,8 +70,10 @@ def test_other_processors_are_not_this_one(tmp_path: Path) -> None:
     sw.compile(program(), target=OLDER).save(tmp_path / "m.stepwell")
     compiled = """if True:
         import sys
+        import numpy as np
         import stepwell as sw
-        sw.compile(sw.from_mlir(sys.argv[1]), target="x86-64-v3")(*[[[0] * 40] * 5])"""
+        x = np.zeros((5, 40), np.float32)
+        sw.compile(sw.from_mlir(sys.argv[1]), target="x86-64-v3")(x)"""
     expected = f"{OLDER}: cannot run here, expected cx16, got {OLDEST}"
     assert expected in under(OLDEST, compiled, tmp_path / "m.mlir")
     loaded = "import sys, stepwell; stepwell.load(sys.argv[1])"
