@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Dialect, ParametrizedAttribute
 
 from ...core.registry import own_dialects
@@ -16,6 +17,7 @@ from ...dialects.graph.interfaces import GraphOp
 from ...dialects.graph.op_builder import signature_of
 from ...dialects.graph.traits import AddedByPasses
 from ...dialects.loop.ops import KernelOp
+from ...dialects.sparse_tensor import is_sparse
 from ...report.pseudo_code import pseudo_code
 from .constraints import property_type, value_type
 from .documents import Document, document_of
@@ -66,10 +68,8 @@ def _operation(op: Any) -> Iterator[str]:
     document, definition = document_of(op), op.get_irdl_definition()
     yield f"### `{op.name}` {{ #{op.name} }}"
     yield document.prose
-    is_method = op.name not in _NOT_APPLIED and not op.has_trait(AddedByPasses)
-    if issubclass(op, GraphOp) and is_method:
-        parameters = str(signature_of(op))[1:-1].removesuffix(", *, name=None")
-        yield f"`b.{op.name.partition('.')[2]}({parameters})`"
+    if is_method(op):
+        yield f"`{call_of(op)}`"
     rows = [
         *((f"`{name}`", "operand", value_type(kind)) for name, kind in definition.operands),
         *(
@@ -88,6 +88,38 @@ def _operation(op: Any) -> Iterator[str]:
     if issubclass(op, GraphOp) and not (is_composite and op.reference is CompositeOp.reference):
         yield folded("In NumPy", code(numpy_source(op), "python"))
     yield from _run(document)
+
+
+def is_method(op: Any) -> bool:
+    """Whether an operation is a method of builders, with the arguments of its constructor."""
+    applied = issubclass(op, GraphOp) and not op.has_trait(AddedByPasses)
+    return applied and op.name not in _NOT_APPLIED
+
+
+def call_of(op: Any) -> str:
+    """The call of a builder that adds an operator: its arguments with their defaults."""
+    parameters = str(signature_of(op))[1:-1].removesuffix(", *, name=None")
+    return f"b.{op.name.partition('.')[2]}({parameters})"
+
+
+def shapes_of(op: Any) -> str:
+    """The shapes of the operands and results in the first example of an operator."""
+    for ir in document_of(op).examples:
+        for example in parsed(ir):
+            if example.name == op.name:
+                given, made = (
+                    ", ".join(_shape(v.type) for v in values)
+                    for values in (example.operands, example.results)
+                )
+                return f"{given} → {made}" if given else made
+    return ""
+
+
+def _shape(kind: Any) -> str:
+    if not isinstance(kind, TensorType):
+        return str(kind)
+    sizes = ["n" if size == DYNAMIC_INDEX else str(size) for size in kind.get_shape()]
+    return f"{'CSR ' if is_sparse(kind) else ''}[{', '.join(sizes)}]"
 
 
 def _run(document: Document) -> Iterator[str]:

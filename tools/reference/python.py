@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, starmap
 from typing import Any
 
+from ...dialects.graph.op_builder import graph_operators
 from ...frontends import gnn
+from .documents import document_of
 from .markdown import code, page, table
+from .operations import call_of, is_method, shapes_of
 
 _GROUPS: dict[str, tuple[str, ...]] = {
     "Models": (
@@ -48,6 +51,15 @@ _RETURNED = (
     _PACKAGE.Partition,
 )
 """Classes whose objects functions return: nobody calls their constructors."""
+
+_IN_PARTS = (_PACKAGE.Builder,)
+"""Classes that are cut into several, which users do not meet."""
+
+_OPERATORS = """\
+Every operator of the [dialect `graph`](graph.md) is a method, with the arguments of its
+constructor, and `name=`, the name of the model's node in messages. Operands are values, arrays of
+NumPy and SciPy, or numbers. A method returns the result, several as a tuple. The shapes are those
+of the operator's example, in the order of its operands; n is a size that only a call has."""
 
 _LAYERS = """\
 `from stepwell.frontends import gnn`: layers, graphs, and inputs of models that are graphs; see
@@ -93,12 +105,7 @@ def _entry(name: str, member: Any) -> Iterator[str]:
     yield from _documentation(member)
     if not is_class:
         return
-    inherited = {key for base in member.__mro__[1:] for key in vars(base)}
-    shown = {
-        key: value
-        for key, value in vars(member).items()
-        if not key.startswith("_") and key not in inherited
-    }
+    shown = _members(member)
     yield table(("property", "what it is"), _properties(shown))
     owner = name.partition(".")[2]
     for key, value in shown.items():
@@ -107,6 +114,36 @@ def _entry(name: str, member: Any) -> Iterator[str]:
             yield f"#### {owner}.{key} {{ #{owner}-{key} }}"
             yield code(_signature(f"{owner}.{key}", getattr(member, key)), "python")
             yield from _documentation(function)
+    if member is _PACKAGE.Builder:
+        yield from _operators()
+
+
+def _members(owner: type) -> dict[str, Any]:
+    """The public members of a class by their names, with those of the classes that it is cut in."""
+    package = f"{_PACKAGE.__name__}."
+    bases = owner.__mro__[1:]
+    parts = [base for base in bases if owner in _IN_PARTS and base.__module__.startswith(package)]
+    inherited = {key for base in bases if base not in parts for key in vars(base)}
+    found = dict[str, Any]()
+    for part in (owner, *parts):
+        for key, value in vars(part).items():
+            if not key.startswith("_") and key not in inherited:
+                found.setdefault(key, value)
+    return found
+
+
+def _operators() -> Iterator[str]:
+    """The operators that a builder has as methods."""
+    yield "#### Operators of a Builder { #Builder-operators }"
+    yield _OPERATORS
+    yield table(
+        ("call", "what it computes", "shapes"),
+        (
+            (f"[`{call_of(op)}`](graph.md#{op.name})", document_of(op).summary, shapes_of(op))
+            for _, op in sorted(graph_operators().items())
+            if is_method(op)
+        ),
+    )
 
 
 def _properties(members: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
