@@ -27,7 +27,7 @@ CHANNELS = 1
 """The axis of the channels."""
 _PREFERRED_VECTORS = (2, 3, 2.5, 1.5, 1)
 """Vectors in a block, best first: a register tile of two vectors needs the fewest loads."""
-_FILLED = 0.75
+_FILLED = 0.8
 """Blocks of groups fill at least this part of their vectors."""
 
 

@@ -23,6 +23,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import (
@@ -254,12 +255,10 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
     rows = schedule.extent(roles.row) if roles.row is not None else 1
     lanes = lanes_for(schedule.target, schedule.for_loop(nest))
     apart = bytes_between_rows(schedule, roles.row)
-    odd = roles.row is not None and roles.instruction is None
-    packed, odd = bool(roles.packed), odd and schedule.knobs.panels != "inside"
+    packed = bool(roles.packed)
+    odd = roles.instruction is None and not (packed and roles.row is None)
+    odd = odd and schedule.knobs.panels != "inside"
     tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, odd, packed)
-    if tile.last and roles.outer:
-        # Only a nest that is not in other loops gets another one for its last panel.
-        tile = tuned_tile(schedule, lanes, rows, columns, apart, roles.sums, packed=packed)
     in_a_row = (roles.lane, *roles.reductions)
     work = work_of(schedule, in_a_row, roles.products, rows, roles.outer)
     panels = schedule.split(roles.lane, tile.columns, "mask")
@@ -280,13 +279,18 @@ def _schedule(schedule: Schedule, nest: str, roles: Roles) -> str:
         # A single panel needs no loop in any of the nests for the cases of rows.
         schedule.drop_unit_loops()
     of_all = f"register tile of {tile.rows} x {tile.columns}"
+    panel = panels.outer
+    nests = [partial(_schedule_panels, schedule, roles, panel, axes, tile, work, outside)]
     if tile.last and columns is not None:
         last = tuned_tile(schedule, lanes, rows, tile.last, apart, roles.sums, True, packed)
         of_row = work.of_row * tile.last // columns
-        peeled = _peel(schedule, roles, panels, last)
-        _schedule_panels(schedule, *peeled, last, replace(work, of_row=of_row), True)
+        of_last, peeled = replace(work, of_row=of_row), _peel(schedule, roles, panels, last)
+        # Threads share a loop around both nests only if the larger one has none that is better.
+        place = len(nests) if roles.outer else 0
+        nests.insert(place, partial(_schedule_panels, schedule, *peeled, last, of_last, True))
         of_all += f" and {last.rows} x {last.columns}"
-    _schedule_panels(schedule, roles, panels.outer, axes, tile, work, outside)
+    for schedule_nest in nests:
+        schedule_nest()
     return f"{of_all}, {roles.sums} at once" if roles.sums > 1 else of_all
 
 

@@ -18,7 +18,7 @@ rows stay in registers: MR * NV * S + MR + NV.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....core.target import Target
@@ -91,7 +91,8 @@ def choose_tile(
         apart: the distance in bytes between rows of the first operand, if known.
         sums: how many sums are computed at once.
         odd: whether a panel may end within a vector, and the last one have a tile of its own.
-        packed: whether panels are padded, so that all lanes of the last one can be loaded.
+        packed: whether panels are padded, so that all lanes of the last one can be loaded. On a
+            machine without masks others consist of whole vectors and parts of one.
     """
     registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
@@ -99,18 +100,27 @@ def choose_tile(
     fewest = FEWEST_ROWS if rows is None else max(1, min(rows, FEWEST_ROWS))
     choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n * sums) >= fewest] or [1]
     addresses = target.general_registers - OTHER_ADDRESSES
-    heights = {n: max(1, min(addresses, _most_rows(registers, n, sums))) for n in choices}
+
+    def height(n: int) -> int:
+        """The most rows of a tile with n vectors in each."""
+        return max(1, min(addresses, _most_rows(registers, n, sums)))
+
     vectors, last = choices[0], 0
-    if columns is not None and rows is not None and rows < WELL_USED:
+    exact = odd and not packed and not target.has_masks
+    if columns is not None and rows is not None and rows < WELL_USED and not exact:
         # Reading the panels takes longest.
         vectors = min(choices, key=lambda n: -columns % (n * lanes))
     elif columns is not None:
-        masked = not packed and not target.has_masks
-        vectors, last = _cut(target, lanes, columns, heights, odd, masked)
-    width, in_a_row, most = vectors * lanes, vectors * sums, heights[vectors]
-    if odd and columns is not None and columns < width and _is_narrower(target, columns, lanes):
-        # Splats of two widths are loaded ahead, those of all rows.
-        width, most = columns, min(most, (registers - vectors) // (in_a_row + 1))
+        few = exact and rows is not None and rows < WELL_USED
+        vectors, last = _cut(target, lanes, columns, choices, height, odd, exact, few)
+    width, in_a_row, most = vectors * lanes, vectors * sums, height(vectors)
+    if odd and columns is not None and columns < width:
+        if exact:
+            width, vectors = columns, _exact_vectors(columns, lanes)
+            in_a_row, most = vectors * sums, height(vectors)
+        elif _is_narrower(target, columns, lanes):
+            # Splats of two widths are loaded ahead, those of all rows.
+            width, most = columns, min(most, (registers - vectors) // (in_a_row + 1))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
     best = _rows_of_tile(target, rows, most, in_a_row)
@@ -136,41 +146,57 @@ def _rows_of_tile(target: Target, rows: int | None, most: int, in_a_row: int) ->
 
 
 def _cut(
-    target: Target, lanes: int, columns: int, heights: Mapping[int, int], odd: bool, masked: bool
+    target: Target,
+    lanes: int,
+    columns: int,
+    choices: Sequence[int],
+    height: Callable[[int], int],
+    odd: bool,
+    exact: bool,
+    few: bool,
 ) -> tuple[int, int]:
     """The vectors of a panel and the columns of a last one with a tile of its own, 0 for none.
 
     Args:
-        heights: the rows of a tile by the vectors in a row of it.
+        choices: numbers of vectors of a panel, the preferred one first.
+        height: the most rows of a tile with so many vectors in each.
         odd: whether a last panel may have a tile of its own.
-        masked: whether the loads of all panels are masked if those of the last one are, by masks
-            in registers that a tile needs.
+        exact: whether a part of a vector is several narrower ones, instead of one with a mask.
+        few: whether a tile has so few rows that it needs all columns for its accumulators.
     """
 
     def cycles(columns: int) -> float:
         """Those of a row of a tile for each step of the sum: of its fmas, or of its loads."""
         whole, rest = divmod(columns, lanes)
-        vectors = whole + (rest > 0)
+        vectors = _exact_vectors(columns, lanes) if exact else whole + (rest > 0)
         fmas = vectors / target.fma_per_cycle
         if odd and _is_narrower(target, columns, lanes):
             fmas = whole / target.fma_per_cycle + 1 / NARROW
         load = LOAD / max(1, target.fma_per_cycle / 2)
-        return max(fmas, load * (1 + vectors / heights[vectors]))
+        return max(fmas, load * (1 + vectors / height(vectors)))
 
     of_all: dict[int, float] = {}
     of_peeled: dict[int, float] = {}
-    for n in heights:
+    for n in choices:
         whole, rest = divmod(columns, n * lanes)
         panel, last = cycles(n * lanes), cycles(rest) if rest else 0.0
         of_all[n] = (whole + (rest > 0)) * panel if whole else last
         if odd and whole and rest:
             of_peeled[n] = whole * panel + last
-    best = min(of_all, key=lambda n: (of_all[n], -columns % (n * lanes)))
+    if exact:
+        of_all |= of_peeled
+    best = min(of_all, key=lambda n: (of_all[n], few and n in of_peeled, -columns % (n * lanes)))
     peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
-    pays = of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1)
-    if pays or (masked and best in of_peeled):
-        return peeled, columns % (peeled * lanes)
-    return best, 0
+    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1):
+        best = peeled
+    elif not exact or best not in of_peeled:
+        return best, 0
+    return best, columns % (best * lanes)
+
+
+def _exact_vectors(columns: int, lanes: int) -> int:
+    """The vectors of a row without masks: whole ones, and halves, quarters and so on."""
+    return columns // lanes + (columns % lanes).bit_count()
 
 
 def _is_narrower(target: Target, columns: int, lanes: int) -> bool:

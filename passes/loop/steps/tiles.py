@@ -25,7 +25,7 @@ loop.kernel @copy(%x: memref<100xf32>) -> (%y: memref<100xf32>)
 }
 ```
 
-Requires: a parallel loop that is in no reduction and in no other loop of tiles.
+Requires: a parallel loop that is in no reduction, and neither in nor around a loop of tiles.
 Leaves: a loop of kind `tiles`, or `alternating_tiles`.
 """
 
@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, LoopKindAttr
-from ....dialects.loop.loops import enclosing
+from ....dialects.loop.loops import enclosing, loops_in
 from ....dialects.loop.nests import Consumed, ScheduleError, loop_named, plain_loop, refusal
 from ....dialects.loop.ops import KernelOp
 from ....dialects.loop.trace import noted
@@ -59,7 +59,7 @@ def tiles(kernel: Consumed, loop: str, order: str = "any") -> KernelOp:
 
     Raises:
         ScheduleError: if the iterations are not independent, if the loop is inside of a
-            reduction or of another loop of tiles, or if there is no such order.
+            reduction, or inside of or around another loop of tiles, or if there is no such order.
     """
     _check(kernel, loop)
     target = loop_named(STEP, kernel, loop)
@@ -86,3 +86,7 @@ def _check(kernel: KernelOp, loop: str) -> None:
             raise refusal(STEP, kernel, target, f'is inside of "{name}", which carries values')
         if outer.kind.data.is_distributed:
             raise refusal(STEP, kernel, target, f'is inside of the tiles of "{name}"')
+    for inner in loops_in(target.body.block):
+        if inner.kind.data.is_distributed:
+            fact = f'is around the tiles of "{inner.loop_name.data}"'
+            raise refusal(STEP, kernel, target, fact)

@@ -92,11 +92,12 @@ loop.kernel @whole(%x: memref<9x8xf32>) -> (%y: memref<9x8xf32>) {
 
 // Filters of a group are the rows of a tile, and all places of their channels its lanes.
 // CHECK-LABEL: loop.kernel @groups
-// CHECK-SAME:  "split(j, 6, tail=peel); fuse(l, m); split(l_m, 16, tail=mask); reorder(i, j0, j1, l_m0, l_m1); vectorize(j1, l_m1); drop_unit_loops()"
+// CHECK-SAME:  "split(j, 6, tail=peel); fuse(l, m); split(l_m, 16, tail=mask); reorder(i, j0, l_m0, j1, l_m1); split_border(l_m0, 0, 1);
 // CHECK:       loop.for "j0" %j0 to 2
-// CHECK:         loop.for "l_m0" %l_m0 to 2
-// CHECK:           loop.for "k" %k to 4 reduction carry({{.*}} : vector<6x16xf32> add)
-// CHECK:             loop.load %x {{.*}} -> (0, ((d0 * 4) + d1), (((d2 * 16) + s1) floordiv 5), (((d2 * 16) + s1) mod 5))(%j0, %k, %l_m0)
+// CHECK:         loop.for "k" %k to 4 reduction carry({{.*}} : vector<6x16xf32> add)
+// CHECK:           loop.load %x {{.*}} -> (0, ((d0 * 4) + d1), (s1 floordiv 5), (s1 mod 5))(%j0, %k)
+// CHECK:         loop.for "ke" %ke to 4 reduction carry({{.*}} : vector<6x9xf32> add)
+// CHECK:           loop.load %x {{.*}} -> (0, ((d0 * 4) + d1), (((s1 + 1) floordiv 5) + 3), ((s1 + 1) mod 5))(%j0, %ke)
 loop.kernel @groups(%x: memref<1x8x5x5xf32>, %w: memref<12x4x1x1xf32> {loop.constant}) -> (%y: memref<1x12x5x5xf32>) {
   %zero = arith.constant 0.0 : f32
   loop.for "i" %i to 1 {
@@ -111,6 +112,68 @@ loop.kernel @groups(%x: memref<1x8x5x5xf32>, %w: memref<12x4x1x1xf32> {loop.cons
           }
           loop.store %s, %y (d0, d1, d2, d3) -> (d0, d1, d2, d3)(%i, %j, %l, %m) : f32, memref<1x12x5x5xf32>
         }
+      }
+    }
+  }
+}
+
+// Vectors of 8, 8 and 4 columns, without masks: one tile of all, and all of a row that has no others.
+// CHECK-LABEL: loop.kernel @products
+// CHECK-SAME:  "split(l, 20, tail=mask); reorder(i, j, l0, l1); split(j, 4, tail=peel); vectorize(j1, l1); drop_unit_loops()"
+// CHECK-NOT:   affine.min
+// CHECK-LABEL: loop.kernel @filter
+// CHECK-SAME:  "split(j, 28, tail=mask); reorder(i, j0, j1); vectorize(j1); unroll(k, 2); drop_unit_loops()"
+loop.kernel @products(%x: memref<3x8x20xf32>, %w: memref<3x12x8xf32>) -> (%y: memref<3x12x20xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 3 {
+    loop.for "j" %j to 12 {
+      loop.for "l" %l to 20 {
+        %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
+          %a = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %k, %l) : memref<3x8x20xf32>, f32
+          %b = loop.load %w (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %k) : memref<3x12x8xf32>, f32
+          %t = math.fma %a, %b, %acc : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %l) : f32, memref<3x12x20xf32>
+      }
+    }
+  }
+}
+loop.kernel @filter(%x: memref<4x30xf32>, %w: memref<4x3xf32>) -> (%y: memref<4x28xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 4 {
+    loop.for "j" %j to 28 {
+      %s = loop.for "k" %k to 3 reduction carry(%acc = %z : f32 add) {
+        %a = loop.load %x (d0, d1, d2) -> (d0, (d1 + d2))(%i, %j, %k) : memref<4x30xf32>, f32
+        %b = loop.load %w (d0, d1) -> (d0, d1)(%i, %k) : memref<4x3xf32>, f32
+        %t = math.fma %a, %b, %acc : f32
+        loop.yield %t : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%i, %j) : f32, memref<4x28xf32>
+    }
+  }
+}
+
+// The columns of the last panel have a tile of their own, in the loop over matrices.
+// CHECK-LABEL: loop.kernel @panels
+// CHECK-SAME:  split_border(l0, 0, 1)
+// CHECK:       loop.for "i" %i to 3 {
+// CHECK-NOT:     affine.min
+// CHECK:         vector<6x16xf32>
+// CHECK-NOT:     affine.min
+// CHECK:         vector<6x12xf32>
+loop.kernel @panels(%x: memref<3x8x28xf32>, %w: memref<3x12x8xf32>) -> (%y: memref<3x12x28xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "i" %i to 3 {
+    loop.for "j" %j to 12 {
+      loop.for "l" %l to 28 {
+        %s = loop.for "k" %k to 8 reduction carry(%acc = %z : f32 add) {
+          %a = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %k, %l) : memref<3x8x28xf32>, f32
+          %b = loop.load %w (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %k) : memref<3x12x8xf32>, f32
+          %t = math.fma %a, %b, %acc : f32
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %j, %l) : f32, memref<3x12x28xf32>
       }
     }
   }
