@@ -2,8 +2,8 @@
 
 In `graph_to_rt/`, `function.py` is the function on buffers under construction, with sizes by
 `sizes.py`, and by `computed.py` those that calls compute. `arena.py` places buffers in the slots
-that `slots.py` plans, `constants.py` emits constants, `calls.py` converts calls, and `checks.py`
-checks the indices that callers pass.
+that `slots.py` plans, `constants.py` emits constants, `calls.py` converts calls, `checks.py`
+checks the indices that callers pass, and `copies.py` copies buffers to a device and back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.rewriter import Rewriter
 
 from ..core.algebra.dims import Dim
-from ..core.ir.context import count, decide, weights_of
+from ..core.ir.context import count, decide, known_to, weights_of
 from ..core.ir.public_function import is_public
 from ..core.ir.refusal import refused
 from ..core.ir.walks import erase_dead, operations_in
@@ -35,6 +35,7 @@ from .graph_to_rt.arena import Arena
 from .graph_to_rt.calls import CallConversion
 from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
 from .graph_to_rt.constants import Constants
+from .graph_to_rt.copies import place_copies
 from .graph_to_rt.function import BufferFunction, BufferPlace, Producer, location_of
 from .graph_to_rt.guards import check_guards
 
@@ -43,10 +44,11 @@ _TAKEN = (graph.ControlFlowOp, graph.YieldOp, GraphOp, func.ReturnOp)
 
 
 def _convert(
-    source: func.FuncOp, weights: WeightStore, copy_indices: bool
-) -> tuple[func.FuncOp, Arena]:
-    """The function on buffers, and its arena."""
-    function = BufferFunction(source)
+    source: func.FuncOp, weights: WeightStore, copy_indices: bool, has_device: bool
+) -> tuple[func.FuncOp, Arena, tuple[list[SSAValue], list[SSAValue]]]:
+    """The function on buffers, its arena, and the buffers of inputs and of results."""
+    function = BufferFunction(source, has_device)
+    inputs = [buffer for arg in function.arguments for buffer in function.buffers[arg]]
     for op in operations_in(source.body):
         # Any other operation may be on more than tensors.
         if not isinstance(op, _TAKEN):
@@ -83,13 +85,15 @@ def _convert(
     function.append(func.ReturnOp(status))
     kind = ([arg.type for arg in function.block.args], [i32])
     region = Region(function.block)
+    results = [buffer for buffers in function.outputs for buffer in buffers]
+    results += [b for v in function.in_arena for b in constants.buffers_of(v) if b.uses]
     erase_dead(region, PatternRewriterListener())
     constants.renumber()
     result = func.FuncOp(source.sym_name.data, kind, region, source.sym_visibility)
     result.location = source.location
     facts = function.shapes, function.reported, arena.first.size
     result.attributes.update(signature_attributes(source, *facts))
-    return result, arena
+    return result, arena, (inputs, results)
 
 
 def _copy_result(
@@ -168,10 +172,18 @@ class ConvertGraphToRtPass(ModulePass):
             reach(op, "buffers")
         for function in public:
             _check(function)
-            converted, arena = _convert(function, weights_of(ctx), self.copy_indices)
+            target = known_to(ctx).target
+            has_device = target is None or target.device is not None
+            converted, arena, buffers = _convert(
+                function, weights_of(ctx), self.copy_indices, has_device
+            )
             Rewriter.replace_op(function, converted, [])
+            copies = place_copies(converted.body, *buffers)
             plans = [part.plan for part in arena.parts]
             count(ctx, "buffers in the arena", sum(len(plan.slot_of) for plan in plans))
+            if copies:
+                what = f"{copies} copies between the host and the device"
+                decide(ctx, converted, what, "code of the host reads or writes these buffers")
             for plan in plans:
                 total = sum(plan.slots, Dim.of(0))
                 decide(

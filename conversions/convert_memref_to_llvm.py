@@ -30,6 +30,7 @@ from ..dialects.rt import ops as rt
 from ..dialects.rt.abi import ALIGNMENT
 from ..dialects.upstream import ops as upstream
 from .to_llvm.addresses import (
+    bytes_of,
     element_address,
     load,
     number_of_elements,
@@ -182,11 +183,7 @@ def lower_assume_alignment(op: Operation, low: Lowering) -> Parts:
 @MEMREF.on(memref.CopyOp)
 def lower_copy(op: Operation, low: Lowering) -> None:
     source, target = op.operands
-    type = memref_type(source)
-    count = number_of_elements(low, source)
-    size = low.integer(byte_size(type.element_type, low.index))
-    bytes = low.emit(llvm.MulOp, (count, size), low.index)
-    arguments = [low.parts(target)[0], low.parts(source)[0], bytes]
+    arguments = [low.parts(target)[0], low.parts(source)[0], bytes_of(low, source)]
     arguments.append(low.integer(0, i1))
     low.perform(llvm.CallIntrinsicOp(f"llvm.memcpy.p0.p0.{low.index}", arguments, []))
 

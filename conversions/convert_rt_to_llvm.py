@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from ..core.errors import explain
-from ..core.ir.context import index_bits_of
+from ..core.ir.context import index_bits_of, known_to
 from ..core.ir.refusal import refused
 from ..core.ir.typed import integer_type, memref_type, owned
 from ..core.pipelines.budgets import EXACT
@@ -37,7 +37,7 @@ from ..dialects.loop.ops import KernelOp
 from ..dialects.program import PARTS, needs_attributes
 from ..dialects.rt import ops as rt
 from .to_llvm import checks
-from .to_llvm.addresses import element_address, number_of_elements, sizes_of
+from .to_llvm.addresses import bytes_of, element_address, number_of_elements, sizes_of
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.searches import Function, first_decrease, first_outside
@@ -209,6 +209,20 @@ def lower_call(call: rt.CallOp, low: Lowering) -> None:
     low.perform(func.CallOp(call.callee, call.arguments, []))
 
 
+# to_device(x) == stepwell_to_device(&x, bytes of x)
+@RT.on(rt.ToDeviceOp, rt.ToHostOp)
+def lower_transfer(copy: rt.ToDeviceOp | rt.ToHostOp, low: Lowering) -> None:
+    """Have the run time copy a buffer between the host and the device."""
+    name = rt.TO_DEVICE if isinstance(copy, rt.ToDeviceOp) else rt.TO_HOST
+    low.declare(name, llvm.LLVMFunctionType([PTR, i64]))
+    arguments = [low.parts(copy.buffer)[0], as_word(low, bytes_of(low, copy.buffer))]
+    low.perform(plain_call(SymbolRefAttr(name), arguments, None))
+
+
+def _nothing(op: Operation, low: Lowering) -> None:
+    """Leave an operation out."""
+
+
 @RT.on(rt.CallPackedOp)
 def lower_call_packed(call: rt.CallPackedOp, low: Lowering) -> None:
     words: list[SSAValue] = []
@@ -297,6 +311,10 @@ class ConvertRtToLlvmPass(ModulePass):
             on_threads = functools.partial(lower_on_threads, threads=self.threads)
             divided = {op: functools.partial(lower, divided=True) for op, lower in _CHECKS.items()}
             table = RT | {rt.CallTilesOp: on_threads} | divided
+        target = known_to(ctx).target
+        if target is not None and target.device is None:
+            # Kernels for a device run on the host, which has all memory.
+            table = table | dict.fromkeys((rt.ToDeviceOp, rt.ToHostOp), _nothing)
         for function in op.ops:
             function.attributes |= needs_attributes(function)
         lower_module(ctx, op, table, ["rt"])

@@ -61,9 +61,10 @@ class EmulationError(StepwellError):
     """A kernel does what hardware does not report, or reports without saying where.
 
     `kind` is "race", "bounds", "alignment", "uninitialised", "barrier", "read-only", "division",
-    "trap" or "endless"; `line` is the line of the instruction in the text, `source` the file and
-    line that it was compiled from, if the text says, and `block` and `thread` are the coordinates
-    of the thread.
+    "trap", "endless", or "stale": what a kernel takes was not copied to the device, or a result not
+    back. `line` is the line of the instruction in the text, 0 if there is none, `source` the file
+    and line that it was compiled from, if the text says, and `block` and `thread` are the
+    coordinates of the thread.
     """
 
     kind: str

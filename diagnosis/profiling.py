@@ -298,6 +298,8 @@ def profiler(compilation: Compilation) -> Profiler:
                 is_call = isinstance(op, (rt.CallOp, rt.CallPackedOp))
                 sites.append(Site(_name(op), names(op), next(known, None) if is_call else None))
     program = machine_code(work, timed.target, timed.listing)
+    if program.device is not None:
+        program.device.waits = True
     found = _THREADS.search(passes["llvm"])
     threads = int(found[1]) if found else 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else threads
@@ -314,6 +316,10 @@ def _name(op: Operation) -> str:
             return op.callee.data
         case rt.CheckCsrOp() | rt.CheckIndexOp() | rt.CheckOffsetsOp():
             return f"check of {op.subject.data}"
+        case rt.ToDeviceOp():
+            return "copy to the device"
+        case rt.ToHostOp():
+            return "copy to the host"
         case _:
             return "copy of a result"
 

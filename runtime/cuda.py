@@ -1,17 +1,22 @@
-"""`CudaDevice`: launches of the kernels of a program by NVIDIA's driver."""
+"""`CudaDevice`: the kernels of a program, and its calls, by NVIDIA's driver."""
 
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from ctypes import byref, c_int, c_int64, c_uint64, c_void_p
+from dataclasses import dataclass
+
+import numpy as np
 
 from ..backends.ptx.kernels import DeviceCode, DeviceKernel
 from ..core.cuda import Driver, driver
 from ..core.errors import DeviceError, explain
-from .device import Buffers, EmulatedDevice, ProgramDevice
+from .device import Buffer, CallMemory, DeviceCall, EmulatedDevice, ProgramDevice, Span
+from .functions import may_go_on
 
 _ALIGNED = 256
 """The driver aligns memory to this, and addresses on the device are those of the host modulo it."""
@@ -22,8 +27,10 @@ _LOG, _LOG_BYTES = 5, 6
 class CudaDevice(ProgramDevice):
     """Executes kernels on the first device of the driver, in the context that other libraries use.
 
-    Each launch copies the buffers that it takes to the device, and those that it may write to
-    back. It uses the default stream, and waits for the kernel. Threads may launch concurrently.
+    Constants are on the device as long as the program; a call has one allocation there for its
+    arena, arguments and results, which the next one takes over. It uses the default stream, and
+    waits for kernels where it copies to the host, or after each one if it `waits`. Threads may call
+    concurrently.
 
     Raises:
         DeviceError: if the driver does not take the kernels.
@@ -57,45 +64,170 @@ class CudaDevice(ProgramDevice):
                 self._driver.call("cuModuleGetFunction", *found, what=kernel.name)
         return functions
 
-    def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
-        call, most = self._driver.call, self._driver.most_blocks
-        blocks, threads = self._grid(kernel, passed[0])
+    def place(self, constants: Sequence[np.ndarray]) -> _Memory:
+        """Copy constants to the device."""
+        return _Memory(self._driver, constants)
+
+    @contextmanager
+    def begin(self, placed: _Memory, memory: CallMemory) -> Iterator[_CudaCall]:
+        """Begin a call in memory of its own."""
+        given, written = list(_joined(memory.given)), [memory.arena, *memory.results]
+        places, size = _laid_out([*given, *written])
+        with _current(self._driver):
+            start = placed.take(size)
+            spans = zip([*given, *written], places, strict=True)
+            regions = [
+                _Region(*span, start + place, number >= len(given))
+                for number, (span, place) in enumerate(spans)
+            ]
+            kernels = self.code, self._driver, self._functions, self.waits
+            call = _CudaCall(*kernels, [*placed.constants, *regions])
+            try:
+                yield call
+            finally:
+                with suppress(DeviceError):
+                    call.end()
+                placed.give_back(start, keep=may_go_on())
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Memory of the host, by address and bytes, and where it is on the device.
+
+    `written` says that kernels may write to it; otherwise the host always has it.
+    """
+
+    address: int
+    size: int
+    start: int
+    written: bool
+
+
+class _Memory:
+    """Memory on the device for the constants of a program, and for its calls.
+
+    It is freed with this object.
+
+    Raises:
+        DeviceError: if there is too little.
+    """
+
+    def __init__(self, found: Driver, constants: Sequence[np.ndarray]) -> None:
+        self._driver, self._lock = found, threading.Lock()
+        self._taken, self._idle = dict[int, int](), list[int]()
+        weakref.finalize(self, _free, found, self._taken)
+        spans = [(array.ctypes.data, array.nbytes) for array in constants]
+        places, size = _laid_out(spans)
+        what = f"{size} bytes for the constants of the program"
+        with _current(found):
+            start = self._allocated(size, what)
+            self.constants = [
+                _Region(*span, start + place, False)
+                for span, place in zip(spans, places, strict=True)
+            ]
+            for one in self.constants:
+                if one.size:
+                    found.call("cuMemcpyHtoD_v2", one.start, one.address, one.size, what=what)
+
+    def take(self, size: int) -> int:
+        """Memory for a call, that of an earlier one if it is large enough."""
+        with self._lock:
+            if not self._idle:
+                start = 0
+            elif self._taken[start := self._idle.pop()] >= size:
+                return start
+        self._free(start)
+        return self._allocated(size, f"call: {size} bytes for its buffers")
+
+    def give_back(self, start: int, *, keep: bool) -> None:
+        """Keep memory for the next call, or free it."""
+        if not keep:
+            self._free(start)
+        elif start:
+            with self._lock:
+                self._idle.append(start)
+
+    def _allocated(self, size: int, what: str) -> int:
+        start = c_uint64()
+        if size:
+            self._driver.call("cuMemAlloc_v2", byref(start), size, what=what)
+            self._taken[start.value] = size
+        return start.value
+
+    def _free(self, start: int) -> None:
+        if self._taken.pop(start, 0):
+            # After an error of a kernel this fails as well, and the first error is raised.
+            with suppress(DeviceError):
+                self._driver.call("cuMemFree_v2", start)
+
+
+class _CudaCall(DeviceCall):
+    def __init__(
+        self,
+        code: DeviceCode,
+        found: Driver,
+        functions: dict[str, c_void_p],
+        waits: bool,
+        regions: Sequence[_Region],
+    ) -> None:
+        super().__init__(code)
+        self._driver, self._functions, self._regions = found, functions, regions
+        self._waits = waits
+        self._running: list[str] = []
+        """The kernels that were launched, and not yet waited for."""
+
+    def to_device(self, address: int, size: int) -> None:
+        what = f"copy of {size} bytes to the device"
+        start = self._place(address, size, what)[0]
+        self._driver.call("cuMemcpyHtoD_v2", start, address, size, what=what)
+
+    def to_host(self, address: int, size: int) -> None:
+        what = f"copy of {size} bytes to the host"
+        start, written = self._place(address, size, what)
+        if written:
+            self.end()
+            self._driver.call("cuMemcpyDtoH_v2", address, start, size, what=what)
+
+    def end(self) -> None:
+        """Wait for kernels.
+
+        Raises:
+            DeviceError: if one has failed.
+        """
+        if self._running:
+            what, self._running = ", ".join(dict.fromkeys(self._running)), []
+            self._driver.call("cuCtxSynchronize", what=what)
+
+    def _run(
+        self,
+        kernel: DeviceKernel,
+        grid: tuple[int, int],
+        passed: list[int],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        most, (blocks, threads) = self._driver.most_blocks, grid
         if blocks > most:
             fact, expected = "too large a grid", f"at most {most} blocks"
             raise DeviceError(explain(kernel.name, fact, expected=expected, got=blocks))
-        with _current(self._driver), ExitStack() as stack:
-            copies = list[tuple[Buffers, int]]()
-            for one in buffers:
-                start = stack.enter_context(self._memory(one, kernel)) if one.size else 0
-                if one.size:
-                    copies.append((one, start))
-                    call("cuMemcpyHtoD_v2", start, one.address, one.size, what=kernel.name)
-                for place in one.places:
-                    passed[place] += start - one.address
-            words = (c_int64 * len(passed))(*passed)
-            # A scalar is in the first bytes of its word.
-            base = ctypes.addressof(words)
-            pointers = (c_void_p * len(passed))(*(base + 8 * n for n in range(len(passed))))
-            shape = (blocks, 1, 1, threads, 1, 1)
-            function = self._functions[kernel.name]
-            call("cuLaunchKernel", function, *shape, 0, None, pointers, None, what=kernel.name)
-            call("cuCtxSynchronize", what=kernel.name)
-            for one, start in copies:
-                if one.written:
-                    call("cuMemcpyDtoH_v2", one.address, start, one.size, what=kernel.name)
+        for one in filter(lambda buffer: buffer.size, buffers):
+            passed[one.place] = self._place(one.address, one.size, f"{kernel.name}: {one.name}")[0]
+        words = (c_int64 * len(passed))(*passed)
+        # A scalar is in the first bytes of its word.
+        base = ctypes.addressof(words)
+        pointers = (c_void_p * len(passed))(*(base + 8 * n for n in range(len(passed))))
+        shape, function = (blocks, 1, 1, threads, 1, 1), self._functions[kernel.name]
+        self._running.append(kernel.name)
+        launch = (function, *shape, 0, None, pointers, None)
+        self._driver.call("cuLaunchKernel", *launch, what=kernel.name)
+        if self._waits:
+            self.end()
 
-    @contextmanager
-    def _memory(self, one: Buffers, kernel: DeviceKernel) -> Iterator[int]:
-        """The address of memory on the device for buffers, which is freed afterwards."""
-        start, shift = c_uint64(), one.address % _ALIGNED
-        what = f"{kernel.name}: {one.size} bytes for {one.name}"
-        self._driver.call("cuMemAlloc_v2", byref(start), shift + one.size, what=what)
-        try:
-            yield start.value + shift
-        finally:
-            # After an error of a kernel this fails as well, and the first error is raised.
-            with suppress(DeviceError):
-                self._driver.call("cuMemFree_v2", start.value)
+    def _place(self, address: int, size: int, what: str) -> tuple[int, bool]:
+        """Where memory of the host is on the device, and whether kernels may write to it."""
+        for one in self._regions:
+            if one.address <= address and address + size <= one.address + one.size:
+                return one.start + address - one.address, one.written
+        raise DeviceError(explain(what, "the device has no memory for it"))
 
 
 def device_of(code: DeviceCode) -> ProgramDevice:
@@ -106,6 +238,31 @@ def device_of(code: DeviceCode) -> ProgramDevice:
         TargetError: if there is no driver, or its device is too old.
     """
     return EmulatedDevice(code) if code.emulated else CudaDevice(code)
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Memory in order, overlapping parts as one."""
+    first = end = 0
+    for address, size in sorted(set(spans)):
+        if address < end:
+            end = max(end, address + size)
+            continue
+        if end > first:
+            yield first, end - first
+        first, end = address, address + size
+    if end > first:
+        yield first, end - first
+
+
+def _laid_out(spans: Sequence[Span]) -> tuple[list[int], int]:
+    """Places for memory in an allocation, at the addresses on the host modulo `_ALIGNED`, and the
+    bytes of all."""
+    places, end = list[int](), 0
+    for address, size in spans:
+        end += (address - end) % _ALIGNED
+        places.append(end)
+        end += size
+    return places, end
 
 
 @contextmanager
@@ -122,3 +279,9 @@ def _current(found: Driver) -> Iterator[None]:
 def _unload(found: Driver, module: c_void_p) -> None:
     with suppress(DeviceError), _current(found):
         found.call("cuModuleUnload", module)
+
+
+def _free(found: Driver, taken: dict[int, int]) -> None:
+    for start in taken:
+        with suppress(DeviceError), _current(found):
+            found.call("cuMemFree_v2", start)

@@ -1,4 +1,9 @@
-"""Launches of the kernels of a program on its device, or on one that is emulated."""
+"""Calls of programs whose kernels run on a device, or on one that is emulated.
+
+A device has memory of its own for the buffers of a call. Compiled code knows them by their
+addresses on the host: it launches kernels and copies memory by functions of the run time, which
+pass on to the call that the thread is in.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,36 +25,113 @@ from ..backends.ptx.emulation import launched
 from ..backends.ptx.kernels import DeviceCode, DeviceKernel
 from ..backends.ptx.machine import Shape
 from ..backends.ptx.memory import GlobalMemory, Region
+from ..backends.ptx.residence import Residence
 from ..backends.ptx.text import read_ptx
-from ..dialects.rt.abi import LAUNCH
+from ..core.errors import EmulationError, explain
+from ..dialects.rt.abi import LAUNCH, TO_DEVICE, TO_HOST
 from .functions import keep_error, may_go_on
 
+Span = tuple[int, int]
+"""An address on the host, and a number of bytes."""
+
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
+_COPY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 _thread = threading.local()
 
 
 @dataclass(frozen=True)
-class Buffers:
-    """Buffers of a launch that overlap, as one.
+class CallMemory:
+    """The memory of the host that a call has: its arena, its arguments, and its results."""
+
+    arena: Span
+    given: Sequence[Span]
+    results: Sequence[Span]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of a launch.
 
     Attributes:
-        places: the positions of their addresses in the arguments.
-        address, size: the bytes of all, in the memory of the host.
-        written: whether the kernel may write to them.
-        name: the arguments that they are, for messages.
+        place: the position of its address in the arguments.
+        address, size: its bytes on the host.
+        read: whether the kernel reads it, and does not write to it.
+        written: whether the kernel may write to it.
+        name: what it is called in messages.
     """
 
-    places: tuple[int, ...]
+    place: int
     address: int
     size: int
+    read: bool
     written: bool
     name: str
 
 
-class ProgramDevice(ABC):
-    """A device that runs the kernels of a program where compiled code launches them.
+class DeviceCall(ABC):
+    """A call of a program on a device.
 
-    A launch that fails keeps its error; launches after it in the same call do nothing.
+    Args:
+        code: its kernels.
+    """
+
+    def __init__(self, code: DeviceCode) -> None:
+        self._code = code
+
+    def launch(self, number: int, words: Any, count: int) -> None:
+        """Execute a kernel in `count` threads, or blocks, with the arguments in an array of words.
+
+        Raises:
+            StepwellError: if it fails.
+        """
+        kernel, passed, buffers = self._code.kernels[number], [count], list[Buffer]()
+        source = (words[n] for n in itertools.count())
+        for position, (argument, first, sizes) in enumerate(kernel.launched(source)):
+            if argument.shape is not None:
+                size, name = argument.size(sizes), f"argument {position} ({argument.type})"
+                access = argument.read, argument.written
+                buffers.append(Buffer(len(passed), first, size, *access, name))
+            passed += [first, *sizes]
+        threads = kernel.block or self._code.block
+        blocks = count if kernel.block else -(-count // threads)
+        self._run(kernel, (blocks, threads), passed, buffers)
+
+    @abstractmethod
+    def _run(
+        self,
+        kernel: DeviceKernel,
+        grid: tuple[int, int],
+        passed: list[int],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        """Execute a kernel.
+
+        Args:
+            kernel: the kernel.
+            grid: the number of blocks, and the threads of each.
+            passed: the words of its arguments; first the number of threads or blocks, from 1 on.
+            buffers: those whose addresses are among them.
+        """
+
+    @abstractmethod
+    def to_device(self, address: int, size: int) -> None:
+        """Copy memory of the host to the device."""
+
+    @abstractmethod
+    def to_host(self, address: int, size: int) -> None:
+        """Copy memory back, unless it is of an argument or a constant."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Complete the call, whose results are on the host.
+
+        Raises:
+            StepwellError: if a launch has failed, or a result is not there.
+        """
+
+
+class ProgramDevice(ABC):
+    """A device with the kernels of a program.
 
     Args:
         code: the kernels.
@@ -58,102 +141,180 @@ class ProgramDevice(ABC):
         self.code = code
         self.launches: list[Emulation] = []
         """The launches of the latest call, counted where the device is emulated."""
-
-    def call(self, entry: Callable[[int], int], frame: int) -> int:
-        """The status of a call of compiled code with a frame: not 0 if a launch has failed."""
-        before = getattr(_thread, "device", None)
-        _thread.device, self.launches = self, []
-        try:
-            return entry(frame) or int(not may_go_on())
-        finally:
-            _thread.device = before
-
-    def launch(self, number: int, words: Any, count: int) -> None:
-        """Execute a kernel in `count` threads, or blocks, with the arguments in an array of words.
-
-        Raises:
-            StepwellError: if it fails.
-        """
-        kernel, passed, buffers = self.code.kernels[number], [count], list[Buffers]()
-        source = (words[n] for n in itertools.count())
-        for position, (argument, first, sizes) in enumerate(kernel.launched(source)):
-            if argument.shape is not None:
-                size, name = argument.size(sizes), f"argument {position} ({argument.type})"
-                buffers.append(Buffers((len(passed),), first, size, argument.written, name))
-            passed += [first, *sizes]
-        self._run(kernel, passed, list(_apart(buffers)))
-
-    def _grid(self, kernel: DeviceKernel, count: int) -> tuple[int, int]:
-        """How many blocks a launch of so many threads, or blocks, has, and the threads of each."""
-        if kernel.block is not None:
-            return count, kernel.block
-        threads = self.code.block
-        return -(-count // threads), threads
+        self.waits = False
+        """Whether a launch waits for its kernel, so that clocks around it see its time."""
 
     @abstractmethod
-    def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
-        """Execute a kernel.
+    def place(self, constants: Sequence[np.ndarray]) -> Any:
+        """Copy the constants of a program to the device, where they stay while the result lives.
+
+        Raises:
+            DeviceError: if the device has too little memory.
+        """
+
+    @abstractmethod
+    def begin(self, placed: Any, memory: CallMemory) -> AbstractContextManager[DeviceCall]:
+        """Begin a call, which ends with the context.
+
+        Raises:
+            DeviceError: if the device has too little memory.
+        """
+
+    def call(self, entry: Callable[[], int], placed: Any, memory: CallMemory) -> int:
+        """The status of a call of compiled code: not 0 if a launch or a copy has failed.
+
+        Its error is kept, and launches and copies after it do nothing.
 
         Args:
-            kernel: the kernel.
-            passed: the words of its arguments; first the number of threads or blocks, from 1 on.
-            buffers: those whose addresses are among them, none of which overlap.
+            entry: calls the code.
+            placed: the constants of the program on the device.
+            memory: the memory of the call.
+
+        Raises:
+            DeviceError: if the device has too little memory.
         """
+        before = getattr(_thread, "call", None)
+        with self.begin(placed, memory) as call:
+            _thread.call = call
+            try:
+                status = entry()
+                if not status:
+                    _guarded(call.end)
+            finally:
+                _thread.call = before
+        return status or int(not may_go_on())
 
 
 class EmulatedDevice(ProgramDevice):
-    """Executes kernels by the emulator, on the memory of the host."""
+    """Executes kernels by the emulator, on the memory of the host.
+
+    Copies move nothing, and are checked: a kernel reads what was copied to the device, and the
+    results are what was copied back.
+    """
 
     def __init__(self, code: DeviceCode) -> None:
         super().__init__(code)
-        self._kernels = read_ptx(code.text) if code.kernels else {}
+        self.kernels = read_ptx(code.text) if code.kernels else {}
 
-    def _run(self, kernel: DeviceKernel, passed: list[int], buffers: Sequence[Buffers]) -> None:
-        found, (blocks, threads) = self._kernels[kernel.name], self._grid(kernel, passed[0])
-        memory = GlobalMemory()
+    def place(self, constants: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """The constants, where they are."""
+        return constants
+
+    @contextmanager
+    def begin(self, placed: Sequence[np.ndarray], memory: CallMemory) -> Iterator[_EmulatedCall]:
+        """Begin a call, and count its launches."""
+        call = _EmulatedCall(self, memory.results)
+        for array in placed:
+            call.to_device(array.ctypes.data, array.nbytes)
+        self.launches = call.launches
+        yield call
+
+
+class _EmulatedCall(DeviceCall):
+    def __init__(self, device: EmulatedDevice, results: Sequence[Span]) -> None:
+        super().__init__(device.code)
+        self._kernels, self._results = device.kernels, results
+        self._residence = Residence()
+        self.launches: list[Emulation] = []
+
+    def to_device(self, address: int, size: int) -> None:
+        self._residence.copied(address, size)
+
+    def to_host(self, address: int, size: int) -> None:
+        self._residence.copied(address, size)
+
+    def end(self) -> None:
+        """Check that the host has the results.
+
+        Raises:
+            EmulationError: if only the device has one.
+        """
+        for number, span in enumerate(self._results):
+            if self._residence.is_stale(*span):
+                raise _not_copied("call", f"only the device has result {number}")
+
+    def _run(
+        self,
+        kernel: DeviceKernel,
+        grid: tuple[int, int],
+        passed: list[int],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        found, memory = self._kernels[kernel.name], GlobalMemory()
         for one in buffers:
-            raw = (ctypes.c_char * one.size).from_address(one.address) if one.size else b""
-            data = np.frombuffer(cast(Any, raw), np.uint8)
-            start = memory.add(Region(one.name, data, granules(found)))
-            for place in one.places:
-                passed[place] += start - one.address
+            if one.read and not self._residence.is_on_device(one.address, one.size):
+                raise _not_copied(kernel.name, f"{one.name} was not copied to the device")
+        for joined in _apart(buffers):
+            start, size = joined[0].address, max(b.address + b.size for b in joined)
+            size -= start
+            raw = (ctypes.c_char * size).from_address(start) if size else b""
+            data, name = np.frombuffer(cast(Any, raw), np.uint8), ", ".join(b.name for b in joined)
+            emulated = memory.add(Region(name, data, granules(found)))
+            for one in joined:
+                passed[one.place] += emulated - start
         parameters = np.zeros(max(p.offset + p.size for p in found.parameters), np.uint8)
         for parameter, value in zip(found.parameters, passed, strict=True):
             # A scalar is in the first bytes of its word.
             at = slice(parameter.offset, parameter.offset + parameter.size)
             parameters[at] = list((value % (1 << 64)).to_bytes(8, "little"))[: parameter.size]
-        grid = Shape((blocks, 1, 1), (threads, 1, 1))
-        shared = found.bytes_in("shared")
-        self.launches.append(launched(found, grid, memory, parameters, shared, sys.maxsize))
+        blocks, threads = grid
+        shape, shared = Shape((blocks, 1, 1), (threads, 1, 1)), found.bytes_in("shared")
+        self.launches.append(launched(found, shape, memory, parameters, shared, sys.maxsize))
+        for one in buffers:
+            if one.written:
+                self._residence.written_by_device(one.address, one.size)
+
+
+def _not_copied(subject: str, fact: str) -> EmulationError:
+    error = EmulationError(explain(subject, fact))
+    error.kind, error.line, error.source = "stale", 0, None
+    error.block = error.thread = (0, 0, 0)
+    return error
+
+
+def _apart(buffers: Sequence[Buffer]) -> Iterator[list[Buffer]]:
+    """Buffers by address, those that overlap together."""
+    together, end = list[Buffer](), 0
+    for one in sorted(buffers, key=lambda buffer: buffer.address):
+        if together and one.address >= end:
+            yield together
+            together = []
+        end = max(end, one.address + one.size) if together else one.address + one.size
+        together.append(one)
+    if together:
+        yield together
 
 
 def functions_for_devices() -> Mapping[str, int]:
     """The addresses of the functions of the run time that code for a device calls."""
-    return {LAUNCH: ctypes.cast(_launch, ctypes.c_void_p).value or 0}
+    functions = {LAUNCH: _launch, TO_DEVICE: _to_device, TO_HOST: _to_host}
+    return {
+        name: ctypes.cast(function, ctypes.c_void_p).value or 0
+        for name, function in functions.items()
+    }
 
 
 @_LAUNCH
 def _launch(number: int, words: Any, count: int) -> None:
     """Launch a kernel of the program that this thread is in."""
-    if count <= 0 or not may_go_on():
-        return
-    with keep_error():
-        _thread.device.launch(number, words, count)
+    if count > 0:
+        _guarded(lambda: _thread.call.launch(number, words, count))
 
 
-def _apart(buffers: Sequence[Buffers]) -> Iterator[Buffers]:
-    """Buffers, those that overlap as one."""
-    last: Buffers | None = None
-    for one in sorted(buffers, key=lambda buffer: buffer.address):
-        if last is None:
-            last = one
-        elif one.address < last.address + last.size:
-            end = max(last.address + last.size, one.address + one.size)
-            written, name = last.written or one.written, f"{last.name}, {one.name}"
-            places = last.places + one.places
-            last = Buffers(places, last.address, end - last.address, written, name)
-        else:
-            yield last
-            last = one
-    if last is not None:
-        yield last
+@_COPY
+def _to_device(address: int, size: int) -> None:
+    if size > 0:
+        _guarded(lambda: _thread.call.to_device(address, size))
+
+
+@_COPY
+def _to_host(address: int, size: int) -> None:
+    if size > 0:
+        _guarded(lambda: _thread.call.to_host(address, size))
+
+
+def _guarded(function: Callable[[], None]) -> None:
+    """Call a function, whose error is kept, unless there is one already."""
+    if may_go_on():
+        with keep_error():
+            function()

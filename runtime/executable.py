@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from ..core.boundary import arguments
 from ..core.boundary.argument_order import graph_first, in_order
 from ..core.boundary.labels import returned
@@ -381,7 +379,7 @@ class Executable:
                 signature.outputs, results.begun(signature, sizes), given, strict=True
             )
         ]
-        read = [array for value in checked for array in _arrays(value)]
+        read = [array for value in checked for array in arguments.parts(value)]
         targets = results.targets(signature.outputs, arrays, read) if out is not None else arrays
         for number, array in enumerate(loaded.run(checked, targets, sizes)):
             if array is targets[number] and array is not arrays[number]:
@@ -461,9 +459,3 @@ def _loaded(program: Program, code: Boundary | None) -> Loaded:
 def program_of(exe: Executable) -> Program:
     """The program that an executable calls."""
     return exe._loaded.program
-
-
-def _arrays(value: np.ndarray | arguments.Csr) -> tuple[np.ndarray, ...]:
-    if isinstance(value, arguments.Csr):
-        return value.indptr, value.indices, value.values
-    return (value,)

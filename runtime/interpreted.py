@@ -23,7 +23,7 @@ from ..backends.reference.machine import ReferenceMachine, call
 from ..backends.reference.memory import Memory
 from ..backends.reference.numbers import unknown
 from ..backends.reference.remembered import Remembered
-from ..backends.reference.rt import CallEnds, RuntimeContext
+from ..backends.reference.rt import CallEnds, RuntimeContext, check_host_reads
 from ..core.dtypes import dtype_of, element_type_of
 from ..core.errors import CompileError, explain
 from ..core.ir.module import Module
@@ -120,6 +120,8 @@ class _InterpretedRun:
             (status,) = call(machine, self.function, arguments)
         except CallEnds as end:
             return end.status
+        if not status:
+            check_host_reads(machine, self.function, arrays[first:])
         return int(status)
 
     def _add_tables(self, memory: Memory, words: np.ndarray) -> np.ndarray:
@@ -131,6 +133,7 @@ class _InterpretedRun:
             memory.add(_view(int(words[word]), (len(table),), np.dtype(np.int64)))
         for array in self.program.constants:
             memory.add(array)
+            memory.residence.copied(array.ctypes.data, array.nbytes)
         arena = _view(int(words[Word.ARENA]), (int(words[Word.ARENA_BYTES]),), np.dtype(np.uint8))
         arena.fill(255)  # every float is NaN until it is written
         memory.add(arena)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,10 +64,9 @@ class Loaded:
         self._functions = _table(
             ctypes.cast(f, ctypes.c_void_p).value or 0 for f in program.functions
         )
-        entry = ENTRY_TYPE(program.entry)
-        self._entry: Callable[[int], int] = entry
-        if program.device is not None:
-            self._entry = partial(program.device.call, entry)
+        self._entry = ENTRY_TYPE(program.entry)
+        device = program.device
+        self._placed = None if device is None else device.place(program.constants)
         tables = map(ctypes.addressof, (self._constants, self._functions))
         self.frames = Frames(frame_size(self.signature), *tables)
         if plan is not None and claim is not None:
@@ -119,10 +118,10 @@ class Loaded:
         frame = self.frames.take()
         try:
             frame.words[ARGUMENTS : ARGUMENTS + len(words)] = words
-            status = self._entry(frame.address)
+            status = self._enter(frame, checked, targets)
             while status == ARENA_TOO_SMALL:
                 frame.grow(frame.words[Word.DETAILS])
-                status = self._entry(frame.address)
+                status = self._enter(frame, checked, targets)
             if status:
                 self.fail(status, frame)
             if not reported.size:
@@ -130,6 +129,22 @@ class Loaded:
             return results.exact(self.signature, targets, sizes, reported, frame.arena)
         finally:
             frame.give_back()
+
+    def _enter(
+        self,
+        frame: Frame,
+        checked: Sequence[np.ndarray | arguments.Csr],
+        targets: Sequence[np.ndarray],
+    ) -> int:
+        """Call compiled code with a frame; returns its status."""
+        entry, device = partial(self._entry, frame.address), self.program.device
+        if device is None:
+            return entry()
+        from .device import CallMemory
+
+        arena = frame.words[Word.ARENA], frame.words[Word.ARENA_BYTES]
+        given, results = map(_spans, (checked, targets))
+        return device.call(entry, self._placed, CallMemory(arena, given, results))
 
     def fail(self, status: int, frame: Frame) -> None:
         """Raise the error of a call that ended with a status."""
@@ -145,6 +160,12 @@ class Loaded:
 def _table(addresses: Iterable[int]) -> Any:
     values = list(addresses)
     return (ctypes.c_int64 * max(1, len(values)))(*values)
+
+
+def _spans(values: Iterable[np.ndarray | arguments.Csr]) -> list[tuple[int, int]]:
+    """The addresses of arrays, and their bytes."""
+    arrays = [array for value in values for array in arguments.parts(value)]
+    return [(arguments.address(array), array.nbytes) for array in arrays]
 
 
 def _words(spec: ValueSpec, value: np.ndarray | arguments.Csr) -> list[int]:

@@ -87,8 +87,8 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
             where = next((origin(one) for one in operations_in(needed) if one.name == op), None)
             fact = f"the device has no function llvm.{name}"
             raise UnsupportedError(explain(device.name, fact, origin=where))
-    assembly, read_only = _assembly(text, device)
-    made = tuple(_with_written(kernel, read_only[kernel.name]) for kernel in kernels)
+    assembly, parameters = _assembly(text, device)
+    made = tuple(_with_accesses(kernel, parameters[kernel.name]) for kernel in kernels)
     return DeviceCode(device.name, device.emulated, device.block, made, assembly)
 
 
@@ -177,12 +177,13 @@ def _add_kernel(
             argument.attributes.add("noalias")
 
 
-def _with_written(kernel: DeviceKernel, read_only: Sequence[bool]) -> DeviceKernel:
-    """A kernel with what it may write to, of what is said of its parameters."""
+def _with_accesses(kernel: DeviceKernel, parameters: Sequence[set[bytes]]) -> DeviceKernel:
+    """A kernel with what it reads and may write to, of the attributes of its parameters."""
     found, place = list[KernelArgument](), 1
     for argument in kernel.arguments:
-        is_buffer = argument.shape is not None
-        found.append(replace(argument, written=is_buffer and not read_only[place]))
+        marks = parameters[place] if argument.shape is not None else {b"readnone"}
+        written = marks.isdisjoint({b"readonly", b"readnone"})
+        found.append(replace(argument, read=b"readonly" in marks, written=written))
         place += 1 + (argument.shape or ()).count(None)
     return replace(kernel, arguments=tuple(found))
 
@@ -244,9 +245,9 @@ def _defined(function: Any) -> ir.IRBuilder:
 
 
 @exclusive
-def _assembly(text: str, device: Device) -> tuple[str, dict[str, list[bool]]]:
-    """The assembly of LLVM IR for a device, after LLVM's passes, and which parameters of functions
-    these have found to be only read."""
+def _assembly(text: str, device: Device) -> tuple[str, dict[str, list[set[bytes]]]]:
+    """The assembly of LLVM IR for a device, after LLVM's passes, and the attributes that parameters
+    of functions have then, such as `readonly`."""
     initialize()
     target = llvm.Target.from_triple(device.triple)
     machine = target.create_target_machine(cpu=device.name, features=device.features, opt=3)
@@ -259,11 +260,8 @@ def _assembly(text: str, device: Device) -> tuple[str, dict[str, list[bool]]]:
     found = machine.emit_assembly(module)
     for pattern, replacement in _PLAIN:
         found = pattern.sub(replacement, found)
-    read_only = {
-        function.name: [
-            not {b"readonly", b"readnone"}.isdisjoint(argument.attributes)
-            for argument in function.arguments
-        ]
+    parameters: dict[str, list[set[bytes]]] = {
+        function.name: [set(argument.attributes) for argument in function.arguments]
         for function in module.functions
     }
-    return found, read_only
+    return found, parameters

@@ -16,12 +16,14 @@ class KernelArgument:
         type: what it is called in messages, such as "memref<4xf32>".
         itemsize: the bytes of an element of a buffer; 0 for a scalar.
         shape: the sizes of a buffer, None for those that a launch passes; None for a scalar.
+        read: whether the kernel only reads it.
         written: whether the kernel may write to it.
     """
 
     type: str
     itemsize: int
     shape: tuple[int | None, ...] | None
+    read: bool = False
     written: bool = False
 
     def size(self, sizes: Sequence[int]) -> int:
@@ -98,4 +100,5 @@ def _kernel(facts: Mapping[str, Any]) -> DeviceKernel:
 def _argument(facts: Mapping[str, Any]) -> KernelArgument:
     shape = facts["shape"]
     sizes = None if shape is None else tuple(None if n is None else int(n) for n in shape)
-    return KernelArgument(str(facts["type"]), int(facts["itemsize"]), sizes, bool(facts["written"]))
+    access = bool(facts["read"]), bool(facts["written"])
+    return KernelArgument(str(facts["type"]), int(facts["itemsize"]), sizes, *access)

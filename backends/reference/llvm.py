@@ -87,6 +87,8 @@ def call_external(interpreter: Interpreter, op: llvm.FuncOp, args: PythonValues)
         return _run_tiles(interpreter, *args)
     if name == rt.LAUNCH:
         return _launch(interpreter, op, *args)
+    if name in (rt.TO_DEVICE, rt.TO_HOST):
+        return ()
     if name in (rt.THREAD, rt.THREADS):
         return (np.int64(name == rt.THREADS),)
     if name == rt.BARRIER:

@@ -27,6 +27,7 @@ from xdsl.utils.exceptions import InterpretationError
 
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.ir.provenance import origin
+from ...dialects.host_accesses import host_reads, host_writes
 from ...dialects.loop.ops import KernelOp
 from ...dialects.upstream import ops as upstream
 from . import buffers, vectors
@@ -39,7 +40,7 @@ from .loop import LoopFunctions, kernel_arguments
 from .memory import Memory, MemoryInterpreter
 from .numbers import Compute, Meaning, computation, is_number
 from .remembered import CALLS, Remembered, name_of
-from .rt import RtFunctions
+from .rt import RtFunctions, check_host_reads, note_host_writes
 
 
 @register_impls
@@ -88,6 +89,10 @@ class _Step:
     """Whether it calls a function or a kernel."""
     computes: bool
     """Whether all that it does is to compute at most one result of its operands."""
+    reads: tuple[int, ...]
+    """The positions of the buffers among its operands that the host reads, if it executes it."""
+    writes: tuple[int, ...]
+    """Those that the host writes to."""
     compute: Compute | None = None
     """What it computes, known from its first run on."""
 
@@ -196,6 +201,8 @@ class ReferenceMachine(MemoryInterpreter):
                         isinstance(op, CALLS),
                         is_number(op)
                         or (type(op) in _COMPUTATIONS and not llvm_functions.loads_address(op)),
+                        _positions(op, host_reads(op)),
+                        _positions(op, host_writes(op)),
                     )
                     for op in block.ops
                 ]
@@ -224,6 +231,9 @@ class ReferenceMachine(MemoryInterpreter):
         """Run an operation; returns where to go on if it ends its block."""
         op = step.op
         listeners = self.listeners if step.calls else self.watchers
+        if (step.reads or step.writes) and not self.memory.on_device:
+            check_host_reads(self, op, [inputs[place] for place in step.reads])
+            note_host_writes(self, [inputs[place] for place in step.writes])
         try:
             if step.computes and not listeners:
                 compute = step.compute or self._computation(step)
@@ -263,6 +273,10 @@ class ReferenceMachine(MemoryInterpreter):
         meaning = _COMPUTATIONS.get(type(op))
         step.compute = compute = (meaning or computation)(op)
         return compute
+
+
+def _positions(op: Operation, values: Sequence[SSAValue]) -> tuple[int, ...]:
+    return tuple(place for place, operand in enumerate(op.operands) if operand in values)
 
 
 def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> OpImplResult:

@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 
 from ...core.errors import CompileError, explain
 from ...core.ir.provenance import origin
+from ..ptx.residence import Residence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,10 +50,14 @@ class Memory:
 
     Attributes:
         variables: the addresses of the module's variables that have been accessed.
+        residence: what of it a device has, and has alone.
+        on_device: whether a kernel of a device is running.
     """
 
     _allocations: list[Allocation] = field(default_factory=list[Allocation])
     variables: dict[Operation, Pointer] = field(default_factory=dict[Operation, Pointer])
+    residence: Residence = field(default_factory=Residence)
+    on_device: bool = False
 
     def add(self, array: np.ndarray) -> Pointer:
         """Allow access to a contiguous array, and return a pointer to it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ from ...core.ir.provenance import origin
 from ...core.ir.typed import function_around, memref_type
 from ...dialects.rt import ops as rt
 from .lockstep import Lockstep
-from .memory import Pointer
+from .memory import Pointer, memory_of
 from .numbers import dtype_of
 
 
@@ -139,8 +139,40 @@ class RtFunctions(InterpreterFunctions):
 
     @impl(rt.CallOp)
     def run_call(self, interpreter: Interpreter, op: rt.CallOp, args: PythonValues) -> PythonValues:
-        """Call a kernel."""
-        return interpreter.call_op(op.callee, args)
+        """Call a kernel, on the memory of the device if it runs there."""
+        if op.writes is None:
+            return interpreter.call_op(op.callee, args)
+        memory = memory_of(interpreter)
+        first = len(args) - op.writes.value.data
+        for number, buffer in enumerate(args[:first]):
+            if isinstance(buffer, np.ndarray) and not memory.residence.is_on_device(*_span(buffer)):
+                fact = f"argument {number} of {op.callee} was not copied to the device"
+                raise CompileError(explain(op.name, fact, origin=origin(op)))
+        memory.on_device = True
+        try:
+            results = interpreter.call_op(op.callee, args)
+        finally:
+            memory.on_device = False
+        for buffer in args[first:]:
+            memory.residence.written_by_device(*_span(buffer))
+        return results
+
+    @impl(rt.ToDeviceOp)
+    def run_to_device(
+        self, interpreter: Interpreter, op: rt.ToDeviceOp, args: PythonValues
+    ) -> PythonValues:
+        """Note that both have a buffer: they share their memory here."""
+        check_host_reads(interpreter, op, args)
+        memory_of(interpreter).residence.copied(*_span(args[0]))
+        return ()
+
+    @impl(rt.ToHostOp)
+    def run_to_host(
+        self, interpreter: Interpreter, op: rt.ToHostOp, args: PythonValues
+    ) -> PythonValues:
+        """Note that both have a buffer."""
+        memory_of(interpreter).residence.copied(*_span(args[0]))
+        return ()
 
     @impl(rt.CallPackedOp)
     def run_call_packed(
@@ -253,6 +285,31 @@ class RtFunctions(InterpreterFunctions):
     ) -> tuple[TerminatorValue, PythonValues]:
         """End a tile."""
         return ReturnedValues(()), ()
+
+
+def check_host_reads(interpreter: Interpreter, op: Operation, buffers: Iterable[Any]) -> None:
+    """Check that the host has what it reads.
+
+    Raises:
+        CompileError: if a kernel of a device has written it, and it was not copied.
+    """
+    residence = memory_of(interpreter).residence
+    for buffer in buffers:
+        if isinstance(buffer, np.ndarray) and residence.is_stale(*_span(buffer)):
+            fact = "the host reads what only the device has"
+            raise CompileError(explain(op.name, fact, hint="rt.to_host", origin=origin(op)))
+
+
+def note_host_writes(interpreter: Interpreter, buffers: Iterable[Any]) -> None:
+    """Note that the host has written to buffers."""
+    for buffer in buffers:
+        if isinstance(buffer, np.ndarray):
+            memory_of(interpreter).residence.written_by_host(*_span(buffer))
+
+
+def _span(buffer: np.ndarray) -> tuple[int, int]:
+    """The address of a buffer, and its bytes."""
+    return buffer.ctypes.data, buffer.nbytes
 
 
 def call_words(function: Callable[[Any], int], words: np.ndarray) -> int:

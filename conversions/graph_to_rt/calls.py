@@ -87,7 +87,8 @@ class CallConversion:
                 fact = f"argument {number} of {op.callee} has another type"
                 raise refused(op, fact, expected=type, got=argument.type)
         passed = [as_type(function, a, t) for a, t in zip(arguments, types, strict=True)]
-        function.append(rt.CallOp(op.callee.string_value(), passed))
+        writes = len(kernel.outputs) if function.is_on_device(kernel) else None
+        function.append(rt.CallOp(op.callee.string_value(), passed, writes))
 
     def _is_view(self, op: graph.ReshapeOp | graph.SliceOp) -> bool:
         """Whether a result is in the buffer of its operand, and the sizes of both are given."""

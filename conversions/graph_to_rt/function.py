@@ -74,6 +74,10 @@ class _Iteration:
 class BufferFunction:
     """What replaces the public function, which is called `source`.
 
+    Args:
+        source: the function.
+        has_device: whether loops for a device run on one.
+
     Attributes:
         block: the block of the function.
         current: the block that operations are appended to: that one, or one of a region.
@@ -90,8 +94,8 @@ class BufferFunction:
             argument, `report`, followed by the places where results begin in the arena.
     """
 
-    def __init__(self, source: func.FuncOp) -> None:
-        self.source = source
+    def __init__(self, source: func.FuncOp, has_device: bool = True) -> None:
+        self.source, self._has_device = source, has_device
         self.shapes = SymbolicShapes(source)
         self.returned = returned(source)
         self.block = self.current = Block()
@@ -254,6 +258,11 @@ class BufferFunction:
             fact = f"wrong number of buffers for {call.callee}"
             raise refused(call, fact, expected=expected, got=got)
         return kernel
+
+    def is_on_device(self, kernel: loop.KernelOp) -> bool:
+        """Whether the target has a device, and a kernel runs there."""
+        ops = kernel.body.block.ops if self._has_device else ()
+        return any(isinstance(op, loop.ForOp) and op.kind.data.is_on_device for op in ops)
 
     def append(self, op: Operation) -> None:
         """Add an operation at the end of the current block."""

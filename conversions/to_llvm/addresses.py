@@ -22,7 +22,16 @@ from ...core.building.creation import created
 from ...core.ir.typed import memref_type
 from ...dialects.upstream import ops as upstream
 from .lowering import Lowering
-from .types import PTR, alignment, element_of, int_attr, numbers_attr, stored, with_element_type
+from .types import (
+    PTR,
+    alignment,
+    byte_size,
+    element_of,
+    int_attr,
+    numbers_attr,
+    stored,
+    with_element_type,
+)
 
 _I32_MAX = 2**31 - 1
 _PLAIN = int_attr(0, 64)
@@ -42,6 +51,13 @@ def number_of_elements(low: Lowering, buffer: SSAValue) -> SSAValue:
     """How many elements a buffer has."""
     fixed = prod(size for size in memref_type(buffer).get_shape() if size != DYNAMIC_INDEX)
     return multiplied(low.parts(buffer)[1:], fixed, low.integer, low.times)
+
+
+def bytes_of(low: Lowering, buffer: SSAValue) -> SSAValue:
+    """How many bytes a buffer has."""
+    count = number_of_elements(low, buffer)
+    size = low.integer(byte_size(memref_type(buffer).element_type, low.index))
+    return low.emit(llvm.MulOp, (count, size), low.index)
 
 
 def element_address(low: Lowering, buffer: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:

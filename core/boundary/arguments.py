@@ -153,6 +153,13 @@ def sizes(arguments: Sequence[Argument], values: Sequence[np.ndarray | Csr]) -> 
     return found
 
 
+def parts(value: np.ndarray | Csr) -> tuple[np.ndarray, ...]:
+    """The arrays that a checked argument consists of."""
+    if isinstance(value, Csr):
+        return value.indptr, value.indices, value.values
+    return (value,)
+
+
 def address(array: np.ndarray) -> int:
     """The address of the elements of an array; never null."""
     return (array if array.size else _NOWHERE).ctypes.data

@@ -16,6 +16,13 @@ LAUNCH = "stepwell_launch"
 `(number, arguments, count)`, the number of the kernel in the program, an array with the words of
 its arguments, and the number of threads, or of blocks."""
 
+TO_DEVICE, TO_HOST = "stepwell_to_device", "stepwell_to_host"
+"""The functions of the run time that compiled code calls to copy memory of the host to the device,
+and back: `(address, bytes)`."""
+
+FOR_DEVICES = (LAUNCH, TO_DEVICE, TO_HOST)
+"""The functions of the run time that only programs for a device call."""
+
 THREAD, THREADS = "stepwell_thread", "stepwell_threads"
 """The functions by which code of a block of a device learns which of its threads executes it, and
 how many do. Elsewhere one thread does."""

@@ -31,6 +31,7 @@ from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import BarrierOp, ParallelTilesOp, ShuffleOp, YieldOp
+from .ops_transfer import ToDeviceOp, ToHostOp
 
 Rt = Dialect(
     "rt",
@@ -52,6 +53,8 @@ Rt = Dialect(
         YieldOp,
         BarrierOp,
         ShuffleOp,
+        ToDeviceOp,
+        ToHostOp,
     ],
     [ContextType],
 )

@@ -22,6 +22,8 @@ from .abi import (
     SYSTEM_FREE,
     THREAD,
     THREADS,
+    TO_DEVICE,
+    TO_HOST,
     WORDS,
     TileOrder,
     Word,
@@ -41,6 +43,7 @@ from .ops_tiles import (
     ShuffleOp,
     YieldOp,
 )
+from .ops_transfer import ToDeviceOp, ToHostOp
 from .statuses import CallFailure
 
 __all__ = [
@@ -59,6 +62,8 @@ __all__ = [
     "SYSTEM_FREE",
     "THREAD",
     "THREADS",
+    "TO_DEVICE",
+    "TO_HOST",
     "WORDS",
     "ArenaOp",
     "BarrierOp",
@@ -84,6 +89,8 @@ __all__ = [
     "ShuffleOp",
     "SliceOp",
     "TileOrder",
+    "ToDeviceOp",
+    "ToHostOp",
     "Word",
     "YieldOp",
     "failing_operations",

@@ -73,6 +73,9 @@ class CallOp(IRDLOperation):
 
     rt.call @dense(%x, %w, %y) : memref<?x784xf32>, memref<128x784xf32>, memref<?x128xf32>
 
+    With `device writes 1` the kernel runs on the device, on the contents that its memory has for
+    the arguments, and writes to the last one there; see `rt.to_device`.
+
     In a program:
 
     ```mlir
@@ -97,15 +100,32 @@ class CallOp(IRDLOperation):
 
     callee = prop_def(FlatSymbolRefAttrConstr)
     arguments = var_operand_def()
+    writes = opt_prop_def(IntegerAttr.constr(i64))
+    """How many of the last arguments a kernel on a device writes to; None for one on the host."""
 
-    assembly_format = "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?"
+    assembly_format = (
+        "$callee `(` $arguments `)` (`device` `writes` $writes^)? attr-dict "
+        "(`:` type($arguments)^)?"
+    )
 
     traits = traits_def(CalleeExists())
 
     LEADING_TYPES: ClassVar[tuple[Attribute, ...]] = ()
 
-    def __init__(self, callee: str, arguments: Sequence[SSAValue | Operation]):
-        super().__init__(operands=[arguments], properties={"callee": SymbolRefAttr(callee)})
+    def __init__(
+        self, callee: str, arguments: Sequence[SSAValue | Operation], writes: int | None = None
+    ):
+        number = None if writes is None else IntegerAttr(writes, i64)
+        properties = {"callee": SymbolRefAttr(callee), "writes": number}
+        super().__init__(operands=[arguments], properties=properties)
+
+    def verify_(self) -> None:
+        most = len(self.arguments)
+        if self.writes is not None and not 0 <= self.writes.value.data <= most:
+            got, expected = self.writes.value.data, f"0 to {most} arguments"
+            raise VerifyException(
+                explain(self.name, "wrong number of writes", expected=expected, got=got)
+            )
 
 
 @irdl_op_definition

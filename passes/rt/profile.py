@@ -22,7 +22,8 @@ TABLE = "profile"
 """The name of the table among the constants of the program, or its prefix."""
 
 _CHECKS = (rt.CheckCsrOp, rt.CheckIndexOp, rt.CheckOffsetsOp)
-_TIMED = (rt.CallOp, rt.CallPackedOp, *_CHECKS, memref.CopyOp)
+_COPIES = (memref.CopyOp, rt.ToDeviceOp, rt.ToHostOp)
+_TIMED = (rt.CallOp, rt.CallPackedOp, *_CHECKS, *_COPIES)
 
 
 def timed_operations(function: Operation) -> list[Operation]:

@@ -23,7 +23,7 @@ from ...core.errors import TargetError, explain
 from ...core.files.reading import ReadingError
 from ...core.pipelines.stages import DEVICE_STAGES, stages_from
 from ...core.threads import most_threads
-from ...dialects.rt.abi import LAUNCH, PARALLEL_TILES
+from ...dialects.rt.abi import FOR_DEVICES, PARALLEL_TILES
 from ..functions import callback
 from ..interface import Interface
 from ..loaded import Program
@@ -227,7 +227,7 @@ class Artefact:
         from ...backends.llvm.jit import LinkedObject, add_function
         from ..device import functions_for_devices
 
-        if LAUNCH in facts["imports"]:
+        if not set(FOR_DEVICES).isdisjoint(facts["imports"]):
             for name, address in functions_for_devices().items():
                 add_function(name, address)
         code = bytes(self.archive.part(facts["object"]))
@@ -235,7 +235,7 @@ class Artefact:
 
     def _function(self, name: str) -> int:
         """The address of a function that machine code calls."""
-        if name == LAUNCH:
+        if name in FOR_DEVICES:
             from ..device import functions_for_devices
 
             return functions_for_devices()[name]

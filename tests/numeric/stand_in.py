@@ -42,7 +42,8 @@ class StandIn:
         self.raised: list[Exception] = []
 
     def __getattr__(self, name: str) -> int:
-        """A counter: `live`, `modules`, `depth`, `copied_in`, `copied_back`."""
+        """A counter: `live` allocations, `allocated` so far, `modules`, `depth` of contexts,
+        `copies_in` and `copies_back`, and their bytes, `copied_in` and `copied_back`."""
         return self.library[f"stand_in_{name}"]()
 
     def device(self, capability: int = 90, most_blocks: int = 1 << 30, room: int = 1 << 40) -> None:

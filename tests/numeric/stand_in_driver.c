@@ -27,7 +27,7 @@ typedef int (*Launch)(const char *, const char *, const unsigned *, unsigned, vo
 static struct {
     Allocation allocations[MOST];
     uint64_t next;
-    long live, modules, room, copied_in, copied_back;
+    long live, modules, room, allocated, copies_in, copies_back, copied_in, copied_back;
     int capability, most_blocks, lost, pending, code;
     char failing[64];
     Launch launch;
@@ -60,6 +60,9 @@ void stand_in_fail(const char *function, int code) {
 }
 long stand_in_live(void) { return state.live; }
 long stand_in_modules(void) { return state.modules; }
+long stand_in_allocated(void) { return state.allocated; }
+long stand_in_copies_in(void) { return state.copies_in; }
+long stand_in_copies_back(void) { return state.copies_back; }
 long stand_in_copied_in(void) { return state.copied_in; }
 long stand_in_copied_back(void) { return state.copied_back; }
 int stand_in_depth(void) { return depth; }
@@ -181,6 +184,7 @@ CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *device, size_t size) {
         state.next += (size + 511) / 256 * 256;
         state.room -= size;
         state.live++;
+        state.allocated++;
         *device = one->device;
         return 0;
     }
@@ -205,15 +209,18 @@ CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size) 
     char *host = host_of(to, size);
     if (!host) return 1;
     memcpy(host, from, size);
+    state.copies_in++;
     state.copied_in += size;
     return 0;
 }
 CUresult CUDAAPI cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size) {
     ALONE;
     CHECK(1);
+    if (state.pending) return state.lost = state.pending;
     char *host = host_of(from, size);
     if (!host) return 1;
     memcpy(to, host, size);
+    state.copies_back++;
     state.copied_back += size;
     return 0;
 }
@@ -226,7 +233,8 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned i
     if (stream || extra || (int)gx > state.most_blocks) return 1;
     unsigned shape[6] = {gx, gy, gz, bx, by, bz};
     Function *called = (Function *)function;
-    state.pending = state.launch(called->module->text, called->name, shape, shared, parameters);
+    if (!state.pending)
+        state.pending = state.launch(called->module->text, called->name, shape, shared, parameters);
     return 0;
 }
 CUresult CUDAAPI cuCtxSynchronize(void) {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,65 @@ def test_only_results_are_copied_back(driver: StandIn) -> None:
     exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(41)[1:]
     x.flags.writeable = False
     same(exe(x), np.maximum(x, 0))
-    assert (driver.copied_in, driver.copied_back) == (2 * 160, 160)
+    assert (driver.copied_in, driver.copied_back) == (160, 160)
+
+
+def counted(driver: StandIn, call: Callable[[], object]) -> tuple[int, int, int]:
+    """How many copies in and back, and allocations, a call takes."""
+    names = "copies_in", "copies_back", "allocated"
+    before = [getattr(driver, name) for name in names]
+    call()
+    made, back, allocated = (
+        getattr(driver, name) - old for name, old in zip(names, before, strict=True)
+    )
+    return made, back, allocated
+
+
+def test_what_is_between_kernels_stays_on_the_device(driver: StandIn) -> None:
+    """The kernels of a perceptron have one input, one result, and four constants."""
+    exe, x = sw.compile(mlp(), target="cuda:sm_90"), floats(2, 13)
+    assert exe.ir("ptx").count(".entry") >= 2
+    assert (driver.allocated, driver.copies_in) == (1, 4), "constants are copied once"
+    assert counted(driver, lambda: exe(x)) == (1, 1, 2), "the second one with an arena"
+    assert counted(driver, lambda: exe(x)) == (1, 1, 0), "a call takes the memory of the last one"
+    assert counted(driver, lambda: exe(x[:1])) == (1, 1, 0)
+    assert counted(driver, lambda: exe(floats(9, 13))) == (1, 1, 2), "more of it"
+    assert driver.live == 2
+
+
+def test_what_functions_of_the_host_read_and_write_is_copied(driver: StandIn) -> None:
+    @sw.register_function("test_cuda.halved")
+    def call(x: np.ndarray, y: np.ndarray) -> None:
+        y[...] = x / 2
+
+    b = sw.Builder("main")
+    x = b.input("x", (4, 6), "f32")
+    between = b.exp(x)
+    halved = b.call_packed("test_cuda.halved", between, results=sw.TensorSpec((4, 6), "f32"))
+    b.output(b.softmax(b.add(halved, between)), name="y")
+    module, given = b.module(), floats(4, 6)
+    exe = sw.compile(module, target="cuda:sm_90")
+    assert counted(driver, lambda: exe(given))[:2] == (2, 2)
+    np.testing.assert_allclose(exe(given), module.run_reference(given), rtol=1e-6)
+
+
+def test_arguments_that_overlap(driver: StandIn) -> None:
+    b = sw.Builder("main")
+    x, y = (b.input(name, (40,), "f32") for name in "xy")
+    b.output(b.relu(b.sub(x, y)), name="z")
+    exe, given = sw.compile(b.module(), target="cuda:sm_90"), floats(45)
+    for first in (0, 5):
+        one, other = given[first : first + 40], given[:40]
+        same(exe(one, other), np.maximum(one - other, 0))
+
+
+def test_a_result_that_no_kernel_writes(driver: StandIn) -> None:
+    b = sw.Builder("main")
+    x = b.input("x", (5,), "f32")
+    b.output(b.relu(x), name="y")
+    b.output(x, name="same")
+    exe, given = sw.compile(b.module(), target="cuda:sm_90"), floats(5)
+    same(exe(given), (np.maximum(given, 0), given))
 
 
 def test_addresses_keep_their_alignment(driver: StandIn) -> None:
@@ -117,11 +176,11 @@ def test_threads_call_concurrently(driver: StandIn) -> None:
 
 def test_a_program_calls_another_one(driver: StandIn) -> None:
     """Each launches its own kernels, the outer one after the inner one as well."""
-    inner = sw.compile(relu(4), target="cuda:sm_90")
+    inner = [sw.compile(relu(4), target="cuda:sm_90")]
 
     @sw.register_function("test_cuda.inner")
     def call(x: np.ndarray, y: np.ndarray) -> None:
-        y[...] = inner(x)
+        y[...] = inner[0](x)
 
     b = sw.Builder("main")
     x = b.input("x", (4,), "f32")
@@ -129,6 +188,7 @@ def test_a_program_calls_another_one(driver: StandIn) -> None:
     b.output(b.exp(between), name="y")
     exe, x = sw.compile(b.module(), target="cuda:sm_90"), floats(4)
     np.testing.assert_allclose(exe(x), np.exp(np.maximum(-x, 0)), rtol=1e-6)
+    inner.clear()  # The registered function stays.
 
 
 GOES_ON = "something went wrong (CUDA_ERROR_OF_THE_TEST of "
@@ -138,10 +198,10 @@ LOST = "; this process cannot use the device any more"
 @pytest.mark.parametrize(
     ("function", "code", "says"),
     [
-        ("cuMemcpyHtoD_v2", 1, f"KERNEL: {GOES_ON}cuMemcpyHtoD_v2)"),
+        ("cuMemcpyHtoD_v2", 1, f"copy of 160 bytes to the device: {GOES_ON}cuMemcpyHtoD_v2)"),
         ("cuLaunchKernel", 701, f"KERNEL: {GOES_ON}cuLaunchKernel)"),
         ("cuLaunchKernel", 999, "an error that the driver does not know (999 of cuLaunchKernel)"),
-        ("cuMemcpyDtoH_v2", 1, f"KERNEL: {GOES_ON}cuMemcpyDtoH_v2)"),
+        ("cuMemcpyDtoH_v2", 1, f"copy of 160 bytes to the host: {GOES_ON}cuMemcpyDtoH_v2)"),
         ("cuCtxSynchronize", 700, f"KERNEL: {GOES_ON}cuCtxSynchronize){LOST}"),
         ("cuCtxSynchronize", 702, f"KERNEL: {GOES_ON}cuCtxSynchronize){LOST}"),
         ("cuCtxPushCurrent_v2", 201, f"driver: {GOES_ON}cuCtxPushCurrent_v2)"),
@@ -190,7 +250,7 @@ def test_no_memory_on_the_device(driver: StandIn) -> None:
     driver.device(room=300)
     exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(40)
     says = (
-        r"_kernel: 160 bytes for argument \d \(memref<40xf32>\): out of memory "
+        r"^call: \d+ bytes for its buffers: out of memory "
         r"\(CUDA_ERROR_OUT_OF_MEMORY of cuMemAlloc_v2\), got Stand-in$"
     )
     with pytest.raises(sw.DeviceError, match=says):

@@ -208,6 +208,8 @@ def test_programs_of_the_page_run() -> None:
         "rt.record": lambda: 2,
         "rt.shuffle": lambda: np.arange(32)[::-1],
         "rt.slice": lambda x: np.maximum(x[1], 0),
+        "rt.to_device": lambda x: np.maximum(x, 0),
+        "rt.to_host": lambda x: 2 * np.maximum(x, 0),
         "rt.yield": lambda: np.arange(4) ** 2,
         "rt.barrier": lambda: np.arange(4)[::-1],
     }

@@ -449,3 +449,21 @@ func.func @on_a_device(%n: index) {
   rt.call_tiles %n device, @no_kernel()
   func.return
 }
+
+// -----
+
+// Copies between the host and the device are functions of the run time, with addresses and bytes.
+// CHECK-LABEL: func.func @copies
+// CHECK: %[[ADDRESS:.*]], %[[ROWS:.*]] = builtin.unrealized_conversion_cast %x : memref<?x4xf32> to !llvm.ptr, i64
+// CHECK: %[[COUNT:.*]] = llvm.mul %[[ROWS]], %{{.*}} : i64
+// CHECK-NEXT: %[[BYTES:.*]] = llvm.mul %[[COUNT]], %{{.*}} : i64
+// CHECK-NEXT: llvm.call @stepwell_to_device(%[[ADDRESS]], %[[BYTES]]) : (!llvm.ptr, i64) -> ()
+// CHECK: func.call @k(%x)
+// CHECK: llvm.call @stepwell_to_host(%[[ADDRESS]], %{{.*}}) : (!llvm.ptr, i64) -> ()
+func.func @copies(%x: memref<?x4xf32>) {
+  rt.to_device %x : memref<?x4xf32>
+  rt.call @k(%x) device writes 1 : memref<?x4xf32>
+  rt.to_host %x : memref<?x4xf32>
+  func.return
+}
+func.func private @k(memref<?x4xf32>)

@@ -74,6 +74,31 @@ func.func @call_results() {
 
 // -----
 
+func.func private @kernel(memref<4xf32>)
+func.func @call_writes(%x: memref<4xf32>) {
+  // expected-error @+1 {{rt.call: wrong number of writes, expected 0 to 1 arguments, got 2}}
+  rt.call @kernel(%x) device writes 2 : memref<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @copied_layout(%x: memref<4xf32, strided<[2]>>) {
+  // expected-error @+1 {{rt.to_device: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>}}
+  rt.to_device %x : memref<4xf32, strided<[2]>>
+  func.return
+}
+
+// -----
+
+func.func @copied_back_layout(%x: memref<4xf32, strided<[2]>>) {
+  // expected-error @+1 {{rt.to_host: buffer is not contiguous, expected no layout, got memref<4xf32, strided<[2]>>}}
+  rt.to_host %x : memref<4xf32, strided<[2]>>
+  func.return
+}
+
+// -----
+
 func.func @packed_slot(%ctx: !rt.context) {
   // expected-error @+1 {{rt.call_packed: wrong slot, expected 0 <= slot < 2147483648, got 2147483648}}
   "rt.call_packed"(%ctx) <{slot = 2147483648 : i64, callee = "env.f", operandSegmentSizes = array<i32: 1, 0, 0>}> : (!rt.context) -> ()

@@ -13,6 +13,12 @@ func.func @main(%ctx: !rt.context, %b: memref<4xi8>, %x: memref<?x784xf32>, %n: 
   %more = rt.arena %ctx, %n growing : memref<?xi8>
   // CHECK-NEXT: rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
   rt.call @kernel(%x, %w) : memref<?x784xf32>, memref<128x784xf32>
+  // CHECK-NEXT: rt.to_device %x : memref<?x784xf32>
+  rt.to_device %x : memref<?x784xf32>
+  // CHECK-NEXT: rt.call @kernel(%x, %w) device writes 1 : memref<?x784xf32>, memref<128x784xf32>
+  rt.call @kernel(%x, %w) device writes 1 : memref<?x784xf32>, memref<128x784xf32>
+  // CHECK-NEXT: rt.to_host %w : memref<128x784xf32>
+  rt.to_host %w : memref<128x784xf32>
   // CHECK-NEXT: %row = rt.slice %x, %n : memref<?x784xf32> to memref<784xf32>
   %row = rt.slice %x, %n : memref<?x784xf32> to memref<784xf32>
   // CHECK-NEXT: rt.call @nothing()
