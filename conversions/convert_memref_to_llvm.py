@@ -183,7 +183,8 @@ def lower_assume_alignment(op: Operation, low: Lowering) -> Parts:
 @MEMREF.on(memref.CopyOp)
 def lower_copy(op: Operation, low: Lowering) -> None:
     source, target = op.operands
-    arguments = [low.parts(target)[0], low.parts(source)[0], bytes_of(low, source)]
+    bytes = bytes_of(low, source)
+    arguments = [low.parts(target)[0], low.parts(source)[0], bytes]
     arguments.append(low.integer(0, i1))
     low.perform(llvm.CallIntrinsicOp(f"llvm.memcpy.p0.p0.{low.index}", arguments, []))
 

@@ -31,7 +31,7 @@ from ..dialects.graph.sizes.shapes import SymbolicShapes
 from ..dialects.rt import ops as rt
 from ..driver.compilation import Compilation
 from ..passes.rt.profile import timed_operations
-from ..runtime.executable import Executable, executable
+from ..runtime.executable import Executable, executable, program_of
 from ..runtime.limits import MachineLimits, known_limits
 from ..runtime.lowered import machine_code
 from ..runtime.profile import Profile, Row
@@ -147,13 +147,7 @@ class Profiler:
             rows = self._measured(inputs, count)
         limits = known_limits(self._threads)
         sizes = self._exe.sizes_of(*inputs)
-        kernels, nodes = self._rows(rows, sizes, limits)
-        for _ in range(_MOST_REPEATED):
-            if not any(map(_is_above, kernels)):
-                break
-            limits.raise_by_measuring()
-            kernels, nodes = self._rows(rows, sizes, limits)
-        kernels, nodes, refused = _believable(kernels, nodes)
+        kernels, nodes, refused = self._compared(rows, sizes, limits)
         return Profile(
             float(rows[-1][0]),
             count,
@@ -164,6 +158,24 @@ class Profiler:
             nodes,
             refused,
         )
+
+    def _compared(
+        self, rows: np.ndarray, sizes: Mapping[str, int], limits: MachineLimits
+    ) -> tuple[tuple[Row, ...], tuple[Row, ...], str]:
+        """The rows beside the limits of the machine, and why they are not compared with these."""
+        kernels, nodes = self._rows(rows, sizes, limits)
+        if program_of(self._exe).device is not None:
+            kernels, nodes = (
+                tuple(replace(row, limit=None, bound=None) for row in found)
+                for found in (kernels, nodes)
+            )
+            return kernels, nodes, "kernels run on a device, whose limits are not measured"
+        for _ in range(_MOST_REPEATED):
+            if not any(map(_is_above, kernels)):
+                break
+            limits.raise_by_measuring()
+            kernels, nodes = self._rows(rows, sizes, limits)
+        return _believable(kernels, nodes)
 
     def _rows(
         self, rows: np.ndarray, sizes: Mapping[str, int], limits: MachineLimits

@@ -263,7 +263,10 @@ def test_compilations_are_checked_bisected_and_profiled() -> None:
     exe = sw.compile(module, target=DEVICE, check=True)
     np.testing.assert_allclose(exe(x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
     assert sw.bisect(module, (x,), target=DEVICE) is None
-    rows = {row.name for row in exe.profile(x, repeat=1).kernels}
+    profile = exe.profile(x, repeat=1)
+    assert profile.refused == "kernels run on a device, whose limits are not measured"
+    assert all(row.limit is None for row in (*profile.kernels, *profile.nodes))
+    rows = {row.name for row in profile.kernels}
     copies = {"copy to the device", "copy to the host"}
     assert rows == {"fused_dense_relu", "fused_dense_softmax"} | copies
 
