@@ -11,15 +11,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerType, VectorType, f32, i32
 from xdsl.ir import Dialect
-from xdsl.irdl import (
-    IRDLOperation,
-    eq,
-    irdl_op_definition,
-    operand_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, eq, operand_def, result_def, traits_def
 from xdsl.traits import Pure
+
+from ..core.ir.definitions import irdl_op_definition
 
 LANES = VectorType(f32, [16])
 """What the operations here work on."""

@@ -13,7 +13,7 @@ from xdsl.builder import Builder
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import OpDef, VariadicDef, irdl_op_definition
+from xdsl.irdl import VariadicDef
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
@@ -21,6 +21,7 @@ from ...core.algebra.dims import Dim, Shape, product
 from ...core.bounded_cache import bounded_cache
 from ...core.dtypes import dtype_of
 from ...core.errors import UnsupportedError, explain
+from ...core.ir.definitions import give_format, irdl_op_definition
 from ...core.ir.provenance import origin
 from .attrs import compute_type, is_half
 from .constructors import constructor
@@ -402,17 +403,16 @@ def composite(**defaults: float | str) -> Callable[[type[CompositeT]], type[Comp
     """
 
     def define(cls: type[CompositeT]) -> type[CompositeT]:
-        parts = OpDef.from_pyrdl(cls)
+        made = irdl_op_definition(cls)
+        parts = made.get_irdl_definition()
         operands, properties = [name for name, _ in parts.operands], list(parts.properties)
         if any(isinstance(kind, VariadicDef) for _, kind in parts.operands):
             raise TypeError(f"{cls.__name__}: an operand of a composite is optional or a list")
-        if "assembly_format" not in vars(cls):
+        if made.print == Operation.print:
             settings = "".join(f" `{name}` `=` ${name}" for name in properties)
             values = " `,` ".join(f"${name}" for name in operands)
-            cls.assembly_format = (
-                f"{values}{settings} attr-dict `:` functional-type(operands, results)"
-            )
-        made = irdl_op_definition(cls)
+            types = "functional-type(operands, results)"
+            give_format(made, f"{values}{settings} attr-dict `:` {types}")
         if "__init__" not in vars(cls):
             made.__init__ = constructor(made, defaults)
         return made

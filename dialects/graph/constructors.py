@@ -9,15 +9,9 @@ from typing import Any, TypeVar
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i1, i64
 from xdsl.dialects.utils.enum_attribute import EnumAttribute
 from xdsl.ir import Attribute
-from xdsl.irdl import (
-    AttrConstraint,
-    BaseAttr,
-    OperandDef,
-    OptionalDef,
-    VariadicDef,
-    irdl_op_definition,
-)
+from xdsl.irdl import AttrConstraint, BaseAttr, OperandDef, OptionalDef, VariadicDef
 
+from ...core.ir.definitions import irdl_op_definition
 from .attrs import I64_ARRAY, bool_attr, i64_array, i64_attr
 from .interfaces import GraphOp
 

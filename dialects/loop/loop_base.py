@@ -17,7 +17,6 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     region_def,
@@ -28,6 +27,7 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator
 
 from ...core.building.creation import initialize
+from ...core.ir.definitions import irdl_op_definition
 from .attrs import Combine, CombineAttr, LoopKind, LoopKindAttr
 from .syntax import (
     INDEX,

@@ -26,20 +26,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.utils import print_func_argument
 from xdsl.ir import Attribute, Block, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    opt_prop_def,
-    prop_def,
-    region_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, opt_prop_def, prop_def, region_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.hints import isa
 
 from ...core.building.creation import initialize
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.refusal import operation_of
 from .arguments import ENTRIES, IN_PLACE, TEXTS, are_texts, attributes_of
 from .loop_base import YieldOp

@@ -18,7 +18,6 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap, AffineSymExpr
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -33,6 +32,7 @@ from xdsl.traits import MemoryReadEffect
 
 from ...core.bounded_cache import bounded_cache
 from ...core.building.creation import initialize
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from ...core.pipelines.exactness import EXACT, states
 from .attrs import Combine, CombineAttr

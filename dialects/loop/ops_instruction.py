@@ -6,17 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
 from ...core.instructions import INSTRUCTIONS, Instruction
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import vector_type
 from ..bodies import body_of, depth_of
 from .ops_values import element_type, refuse

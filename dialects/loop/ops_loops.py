@@ -11,16 +11,14 @@ from xdsl.dialects.builtin import (
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import (
-    irdl_op_definition,
-    traits_def,
-)
+from xdsl.irdl import traits_def
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import NoTerminator
 
 from ...core.algebra.affine import DivisorError
+from ...core.ir.definitions import irdl_op_definition
 from .attrs import LoopKind
 from .effects import LoopEffects
 from .loop_base import LoopBase, YieldOp

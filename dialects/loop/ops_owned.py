@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xdsl.ir import SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 
+from ...core.ir.definitions import irdl_op_definition
 from .syntax import INDEX
 
 

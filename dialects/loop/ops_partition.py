@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i64
 from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX

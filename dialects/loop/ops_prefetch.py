@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import AffineMapAttr, MemRefType
 from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from ...core.building.creation import initialize
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from .ops_values import refuse
 from .syntax import INDEX, parse_applied_map, print_applied_map

@@ -14,20 +14,13 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, Pure
 
 from ...core.errors import explain
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.provenance import origin
 from ...core.ir.refusal import InvalidOperation
 from ...core.ir.typed import memref_type, vector_type

@@ -10,7 +10,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -18,6 +17,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.walks import operations_in
 from .abi import ITERATION_WORDS
 from .attrs import ContextType

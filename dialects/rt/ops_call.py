@@ -24,7 +24,6 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     base,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -35,6 +34,7 @@ from xdsl.traits import SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.symbols import find_symbol
 from ..sparse_tensor import part_count
 from .attrs import ContextType

@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import I1, IndexType, IntegerAttr, MemRefType, String
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -19,6 +18,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.traits import ConstantLike, HasCanonicalizationPatternsTrait
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from ...core.pipelines.exactness import EXACT, states
 from .abi import DETAIL_WORDS

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, IntegerAttr, MemRefType, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    ParsePropInAttrDict,
-    irdl_op_definition,
-    operand_def,
-    prop_def,
-    result_def,
-)
+from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.errors import explain
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from .abi import RECORD_WORDS, TABLE_WORDS
 from .buffers import verify_contiguous

@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -26,6 +25,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from .attrs import ARENA_TYPE, ContextType
 from .buffers import verify_contiguous, verify_slot

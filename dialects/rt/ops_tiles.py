@@ -11,7 +11,6 @@ from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     VarConstraint,
-    irdl_op_definition,
     lazy_traits_def,
     operand_def,
     opt_prop_def,
@@ -32,6 +31,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from ...core.dtypes import byte_size
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from ...core.pipelines.exactness import EXACT, states
 

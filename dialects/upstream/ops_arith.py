@@ -21,7 +21,6 @@ from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
     base,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -33,6 +32,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
+from ...core.ir.definitions import irdl_op_definition
 from .element_types import check_shapes, with_element_type
 
 _BOOL_LIKE = container_of(IntegerType(1))

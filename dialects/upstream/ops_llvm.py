@@ -28,7 +28,6 @@ from xdsl.irdl import (
     RangeOf,
     VarConstraint,
     base,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -40,6 +39,7 @@ from xdsl.parser import Parser
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.definitions import irdl_op_definition
 from .element_types import check_shapes, with_element_type
 
 _LANES = ArrayAttr.constr(RangeOf(base(IntAttr)).of_length(1))

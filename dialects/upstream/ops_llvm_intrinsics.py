@@ -20,7 +20,6 @@ from xdsl.irdl import (
     ParsePropInAttrDict,
     VarConstraint,
     base,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -30,6 +29,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.definitions import irdl_op_definition
 from .element_types import check_shapes
 from .ops_llvm import LLVM_FLOAT_LIKE, LLVM_INT_LIKE, LLVM_NO_FLAGS
 

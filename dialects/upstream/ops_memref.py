@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects import memref as memref_dialect
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, i1, i32
 from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, var_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from xdsl.dialects import scf
-from xdsl.irdl import irdl_op_definition, region_def, var_operand_def, var_result_def
+from xdsl.irdl import region_def, var_operand_def, var_result_def
 from xdsl.printer import Printer
+
+from ...core.ir.definitions import irdl_op_definition
 
 
 @irdl_op_definition

@@ -15,7 +15,6 @@ from xdsl.irdl import (
     IRDLOperation,
     VarConstraint,
     base,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -27,6 +26,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.type import get_element_type_or_self
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type, vector_type
 from .element_types import check_shapes
 from .ops_arith import ARITH_NO_FLAGS

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     traits_def,
@@ -28,6 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .....core.algebra.dims import Dim, Shape, size_of_argument
 from .....core.errors import UnsupportedError, explain
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.provenance import origin
 from .....core.ir.symbols import find_symbol
 from ....loop.ops import KernelOp

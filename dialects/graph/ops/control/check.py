@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, StringAttr, Tensor
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
@@ -30,6 +29,7 @@ from .....core.algebra.dims import Dim, Shape
 from .....core.boundary.indices import explained_index, outside_from_front
 from .....core.boundary.wording import WordingCase, worded
 from .....core.errors import InputError
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.provenance import origin
 from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT

@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, StringAttr, TensorTy
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import (
     ParsePropInAttrDict,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     region_def,
@@ -24,6 +23,7 @@ from xdsl.traits import (
 )
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.ir.definitions import irdl_op_definition
 from .....core.pipelines.exactness import EXACT, states
 from ...attrs import ANY_TENSOR, STORED_TENSOR
 from ...interfaces import ShapeFacts

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    ParsePropInAttrDict,
-    irdl_op_definition,
-    traits_def,
-)
+from xdsl.irdl import AttrSizedOperandSegments, ParsePropInAttrDict, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import (
     HasCanonicalizationPatternsTrait,
@@ -15,6 +10,7 @@ from xdsl.traits import (
     RecursiveMemoryEffect,
 )
 
+from .....core.ir.definitions import irdl_op_definition
 from .loop_base import GraphLoopBase
 from .loop_rewrites import LOOP_REWRITES
 

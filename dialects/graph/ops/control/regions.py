@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    traits_def,
-    var_operand_def,
-)
+from xdsl.irdl import IRDLOperation, traits_def, var_operand_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 from xdsl.rewriter import InsertPoint
 from xdsl.traits import (
@@ -28,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from .....core.algebra.dims import Shape
 from .....core.errors import explain
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.provenance import origin
 from .....core.pipelines.exactness import EXACT, states
 from ...attrs import ANY_TENSOR

@@ -10,12 +10,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FixedBitwidthType, TensorType, f8E8M0FNU, i1
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Shape
 from .....core.dtype_names import is_real
 from .....core.dtypes import LOW_BIT_INTEGERS, dtype_of, is_low_bit
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array, tensor_type
 from .....core.pipelines.exactness import EXACT
 from ...attrs import STORED_TENSOR, holds_all_values

@@ -17,10 +17,11 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import Commutative, OpTrait
 
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import bits
 from ....upstream.ops import RemfOp
 from ... import identities as known

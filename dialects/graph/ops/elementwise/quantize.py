@@ -14,10 +14,11 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, f32, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def
 
 from .....core.algebra.dims import Shape
 from .....core.dtypes import integer_range
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import integer_type
 from ...attrs import (
     I32_TENSOR,

@@ -9,10 +9,11 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, prop_def, traits_def
+from xdsl.irdl import prop_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array, owned
 from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, PadMode, PadModeAttr, i64_array, ints

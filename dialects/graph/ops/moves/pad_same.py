@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, prop_def, traits_def
+from xdsl.irdl import prop_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape
 from .....core.building.sizes import affine_size
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, i64_array, ints

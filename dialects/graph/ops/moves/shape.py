@@ -10,10 +10,11 @@ import numpy as np
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape, product
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import I64_ARRAY, STORED_TENSOR, i64_array, ints

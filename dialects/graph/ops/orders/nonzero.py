@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import NoneAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-    irdl_op_definition,
-    operand_def,
-    result_def,
-    traits_def,
-    var_result_def,
-)
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def, var_result_def
 
 from .....core.algebra.dims import Shape, product
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array
 from ...attrs import DENSE_TENSOR, I64_TENSOR
 from ...demands import DemandInterface, SizeResult

@@ -9,9 +9,10 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array
 from ...attrs import I64_ARRAY, NUMERIC_TENSOR, i64_attr, ints
 from ...demands import DemandInterface, SizeBound

@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerAttr, i16, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def
 
 from .....core.algebra.dims import Shape
+from .....core.ir.definitions import irdl_op_definition
 from ...attrs import BYTE_TENSOR, I32_TENSOR, I64_ARRAY, SINGLE_TENSOR, i64_attr, ints
 from ...axes import shape_along
 from ...composite import CompositeOp

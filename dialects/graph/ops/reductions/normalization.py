@@ -12,16 +12,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, FloatAttr, IntegerAttr, f64, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-)
+from xdsl.irdl import AttrSizedOperandSegments, operand_def, opt_operand_def, prop_def, result_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.ir.definitions import irdl_op_definition
 from ...attrs import FLOAT_TENSOR, i64_attr
 from ...axes import AxesOp, AxisOp, shape_along
 from ...composite import CompositeOp

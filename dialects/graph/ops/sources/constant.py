@@ -22,7 +22,6 @@ from xdsl.irdl import (
     AnyAttr,
     ParamAttrConstraint,
     VarConstraint,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     result_def,
@@ -34,6 +33,7 @@ from .....core.algebra.dims import Dim, Shape
 from .....core.dtype_names import as_buffer
 from .....core.dtypes import LOW_BIT_INTEGERS, dtype_of, element_type_of, is_low_bit
 from .....core.errors import CompileError, explain
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.provenance import origin
 from .....core.ir.typed import dense_array, integer_type, is_splat
 from .....core.ir.weights import WeightStore

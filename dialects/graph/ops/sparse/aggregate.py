@@ -15,17 +15,11 @@ from xdsl.dialects import math
 from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import (
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, prop_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape, product
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array, sparse_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import FLOAT_TENSOR, SPARSE_TENSOR, AggregateKind, AggregateKindAttr, ReduceKind

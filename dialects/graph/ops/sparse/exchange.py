@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from .....core.algebra.dims import Shape
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array
 from ...attrs import NUMERIC_TENSOR, ReduceKindAttr
 from ...constructors import operator

@@ -15,17 +15,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, UnitAttr, f64, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.irdl import (
-    irdl_op_definition,
-    operand_def,
-    opt_operand_def,
-    opt_prop_def,
-    prop_def,
-    result_def,
-    traits_def,
-)
+from xdsl.irdl import operand_def, opt_operand_def, opt_prop_def, prop_def, result_def, traits_def
 
 from .....core.algebra.dims import Dim, Shape
+from .....core.ir.definitions import irdl_op_definition
 from .....core.ir.typed import dense_array, sparse_array
 from ....sparse_tensor import format_of
 from ...attrs import DENSE_TENSOR, FLOAT_TENSOR, SPARSE_TENSOR, NormalizeKind, NormalizeKindAttr
