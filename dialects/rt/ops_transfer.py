@@ -6,8 +6,9 @@ from abc import ABC
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def
+from xdsl.irdl import IRDLOperation, operand_def
 
+from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from .buffers import verify_contiguous
 
