@@ -62,6 +62,9 @@ def verify(
     program: Annotated[
         Path, typer.Argument(help="A program of `stepwell compile`.", show_default=False)
     ],
+    emulated: Annotated[
+        bool, typer.Option("--emulated", help="Run kernels for a GPU on the emulator.")
+    ] = False,
 ) -> None:
     """Check the file of a program, and run the examples in it.
 
@@ -69,4 +72,4 @@ def verify(
     """
     from ..api.loading import load
 
-    out.print(str(load(program).verify()), highlight=False)
+    out.print(str(load(program, emulated=emulated).verify()), highlight=False)

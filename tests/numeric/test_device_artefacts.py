@@ -17,6 +17,7 @@ from stepwell.caching import sources
 from stepwell.caching.folder import Folder
 from stepwell.core import cuda
 from stepwell.driver.compilation import Compilation
+from stepwell.tools.main import main
 
 from ..harness import floats, same
 from .stand_in import StandIn
@@ -115,6 +116,20 @@ def test_a_program_for_a_gpu_needs_one_or_the_emulator(
     np.testing.assert_allclose(loaded(X), np.maximum(X @ W.T, 0), rtol=1e-5, atol=1e-6)
     assert loaded.launches
     assert loaded.verify().examples == 2
+
+
+def test_commands_take_such_files(
+    saved: Path, several: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: object) -> str:
+        with pytest.raises(SystemExit):
+            main(list(map(str, arguments)))
+        captured = capsys.readouterr()
+        return " ".join((captured.out + captured.err).split())
+
+    assert ".target sm_90" in run("compile", saved, "--emit", "ptx")
+    assert "2 examples give results within 0 ulp" in run("verify", saved)
+    assert "2 examples give results within 0 ulp" in run("verify", several, "--emulated")
 
 
 @pytest.mark.parametrize(
