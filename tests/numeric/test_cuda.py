@@ -102,6 +102,32 @@ def test_what_is_between_kernels_stays_on_the_device(driver: StandIn) -> None:
     assert driver.live == 2
 
 
+def test_a_graph_is_copied_once(driver: StandIn) -> None:
+    """Its rows and columns are also checked on the host; layers and weights stay."""
+    layers = gnn.GCNConv(floats(3, 2)), gnn.ReLU(), gnn.GCNConv(floats(2, 2))
+    features = sw.TensorSpec((None, 3), "f32")
+    module = gnn.Sequential(*layers).to_module(gnn.GraphSpec(), features=features)
+    exe, x = sw.compile(module, target="cuda:sm_90"), floats(4, 3)
+    graph = gnn.Graph.from_edge_index(np.array([[0, 1, 2, 3, 3], [1, 2, 0, 1, 0]]), num_nodes=4)
+    launches = exe.ir("ptx").count(".entry")
+    assert launches >= 4
+    assert counted(driver, lambda: exe(graph, x))[:2] == (4, 1), "indptr, indices, values, features"
+    np.testing.assert_allclose(exe(graph, x), module.run_reference(graph, x), rtol=1e-5, atol=1e-6)
+
+
+def test_sizes_that_kernels_compute(driver: StandIn) -> None:
+    """The host reads them, and takes the results from where they lie in the arena."""
+    b = sw.Builder("main")
+    rows, columns, _ = b.nonzero(b.input("x", ("n", 4), "f32"))
+    b.output(rows)
+    b.output(b.relu(columns))
+    module = b.module()
+    exe = sw.compile(module, target="cuda:sm_90")
+    for x in (floats(5, 4) * (floats(5, 4) > 0), np.zeros((3, 4), np.float32)):
+        for found, want in zip(exe(x), module.run_reference(x), strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
 def test_what_functions_of_the_host_read_and_write_is_copied(driver: StandIn) -> None:
     @sw.register_function("test_cuda.halved")
     def call(x: np.ndarray, y: np.ndarray) -> None:
