@@ -71,3 +71,23 @@ def test_not_a_number_in_a_row() -> None:
     module, x = b.module(), floats(3, 40)
     x[1, 33] = np.nan
     np.testing.assert_array_equal(sw.compile(module, target=DEVICE)(x), module.run_reference(x))
+
+
+@pytest.mark.parametrize(("queries", "keys", "width"), [(33, 40, 8), (1, 33, 5), (70, 9, 4)])
+def test_attention_in_shared_memory(queries: int, keys: int, width: int) -> None:
+    """A tile of queries is a block, and its threads are along each of its nests."""
+    b = sw.Builder("main")
+    shapes = [(1, 2, queries, width), (1, 2, keys, width), (1, 2, keys, width)]
+    given = [b.input(f"x{n}", shape, "f32") for n, shape in enumerate(shapes)]
+    b.output(b.attention(*given), name="y")
+    module, inputs = b.module(), [floats(*shape) for shape in shapes]
+    exe, wanted = sw.compile(module, target=DEVICE), module.run_reference(*inputs)
+    for stage in ("scheduled", "loops", "ptx"):
+        found = exe.run_at(stage, *inputs)
+        np.testing.assert_allclose(found, wanted, TOLERANCE, TOLERANCE, err_msg=stage)
+    exe(*inputs)
+    (launch,) = exe.launches
+    assert launch.shared_bytes > 0
+    assert ".local" not in exe.ir("ptx")
+    # A warp may span rows.
+    assert launch.total("conflicts") <= launch.total("wavefronts") // 6

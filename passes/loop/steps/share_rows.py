@@ -83,7 +83,7 @@ def share_rows(kernel: Consumed, loop: str, threads: int) -> KernelOp:
                 s = s + q[0]
                 for j threads: y[i, j] = x[i, j] * s }
 
-    Parallel loops become nests of threads, local buffers are in shared memory, and each thread
+    Parallel loops, with those perfectly nested in them, become nests of threads, local buffers are in shared memory, in rows of odd lengths, and each thread
     computes the scalars. A reduction is one of each thread over every n-th iteration, n being
     `threads`, so that neighbours are of different threads. The threads of a warp join their partial
     results by shuffles, in a fixed order; those of several warps, and elements of other than 4 or 8
@@ -120,11 +120,20 @@ def _bytes(target: ForOp, threads: int) -> int:
     total = 0
     for op in target.body.block.ops:
         if isinstance(op, LocalOp):
-            kind = memref_type(op.result)
+            kind = _shared(op)
             total += math.prod(kind.get_shape()) * byte_size(kind.element_type)
         elif isinstance(op, ForOp):
             total += sum(threads * byte_size(init.type) for init in op.inits)
     return total
+
+
+def _shared(op: LocalOp) -> MemRefType:
+    """The type of a buffer in shared memory: rows are odd, so that columns are in all banks."""
+    kind, space = memref_type(op.result), SpaceAttr(Space.SHARED)
+    shape = list(kind.get_shape())
+    if len(shape) > 1:
+        shape[-1] |= 1
+    return MemRefType(kind.element_type, shape, memory_space=space)
 
 
 def _check(kernel: KernelOp, target: ForOp, op: Operation) -> None:
@@ -154,11 +163,19 @@ class _ShareRows(Rebuild):
         elif op.parent_op() is not self.target:
             super().visit_for(op)
         elif op.is_plain:
-            with self.loop(name, self.bound(op), LoopKind.THREADS, op) as variable:
-                self.bind(op.variable, variable)
-                self.visit_body(op.body.block)
+            self.thread_nest(op)
         else:
             self.share_reduction(op)
+
+    def thread_nest(self, op: ForOp) -> None:
+        """Emit a loop of threads, and others that are perfectly nested in it."""
+        with self.loop(op.loop_name.data, self.bound(op), LoopKind.THREADS, op) as variable:
+            self.bind(op.variable, variable)
+            inner = only_loop(op.body.block)
+            if inner is None or not inner.is_plain or inner.kind.data is not LoopKind.PARALLEL:
+                self.visit_body(op.body.block)
+            else:
+                self.thread_nest(inner)
 
     def share_reduction(self, op: ForOp) -> None:
         """Emit a reduction of each thread over a part, and what joins the parts.
@@ -268,10 +285,7 @@ class _ShareRows(Rebuild):
         if not isinstance(op, LocalOp) or op.parent_op() is not self.target:
             super().visit_other(op)
             return
-        kind = memref_type(op.result)
-        space = SpaceAttr(Space.SHARED)
-        shared = MemRefType(kind.element_type, kind.get_shape(), memory_space=space)
-        self.bind(op.result, self.emit(LocalOp(shared), op).result)
+        self.bind(op.result, self.emit(LocalOp(_shared(op)), op).result)
 
     def visit_store(self, op: StoreOp) -> None:
         if op.parent_op() is not self.target:

@@ -1,6 +1,7 @@
 // RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i}" | filecheck %s
 // RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=64}" | filecheck %s --check-prefix=WARPS
 // RUN: stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=20}" | filecheck %s --check-prefix=FEW
+// RUN: stepwell-opt %s -p "loop-share-rows{kernel=tile loop=i}" | filecheck %s --check-prefix=TILE
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=k}" 2>&1 | filecheck %s --check-prefix=CARRIES
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=rows loop=i threads=2000}" 2>&1 | filecheck %s --check-prefix=MANY
 // RUN: not stepwell-opt %s -p "loop-share-rows{kernel=serial loop=i}" 2>&1 | filecheck %s --check-prefix=SERIAL
@@ -74,6 +75,32 @@ loop.kernel @rows(%x: memref<2x4x70xf32>) -> (%y: memref<2x4xf32>) {
         loop.yield %u : f32
       }
       loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %i) : f32, memref<2x4xf32>
+    }
+  }
+}
+
+// Perfectly nested loops are threads together, and rows of a buffer are odd.
+// TILE-LABEL: loop.kernel @tile(
+// TILE:         %[[H:.*]] = loop.local : memref<8x41xf32, #loop<space shared>>
+// TILE-NEXT:    loop.for "r" %[[R:.*]] to 8 threads {
+// TILE-NEXT:      loop.for "c" %[[C:.*]] to 40 threads {
+// TILE:             loop.store %{{.*}}, %[[H]] (d0, d1) -> (d0, d1)(%[[R]], %[[C]])
+// TILE:         loop.for "d" %[[D:.*]] to 40 threads {
+// TILE-NEXT:      loop.for "s" %{{.*}} to 8 serial {
+loop.kernel @tile(%x: memref<4x8x40xf32>) -> (%y: memref<4x40x8xf32>) {
+  loop.for "i" %i to 4 {
+    %h = loop.local : memref<8x40xf32>
+    loop.for "r" %r to 8 {
+      loop.for "c" %c to 40 {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1, d2)(%i, %r, %c) : memref<4x8x40xf32>, f32
+        loop.store %v, %h (d0, d1) -> (d0, d1)(%r, %c) : f32, memref<8x40xf32>
+      }
+    }
+    loop.for "d" %d to 40 {
+      loop.for "s" %s to 8 serial {
+        %v = loop.load %h (d0, d1) -> (d0, d1)(%s, %d) : memref<8x40xf32>, f32
+        loop.store %v, %y (d0, d1, d2) -> (d0, d1, d2)(%i, %d, %s) : f32, memref<4x40x8xf32>
+      }
     }
   }
 }
