@@ -2,8 +2,8 @@
 
 A process needs a second to import what `stepwell-opt` needs, and a tenth of that to run one test.
 Here lit imports it once for all workers; the RUN lines of a test run in a fork of a worker, so
-that no test sees what another one did. RUN lines that need more than pipes of these tools run in
-lit's own shell, each line in a new one.
+that no test sees what another one did. Other commands of a pipe are processes. RUN lines that need
+more than pipes run in lit's own shell, each line in a new one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import gc
 import io
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -30,6 +31,9 @@ from lit.ShUtil import ShParser
 Tool = Callable[[Sequence[str]], object]
 
 TOOLS = {"stepwell-opt", "filecheck"}
+"""The tools of this project, which a fork runs itself."""
+OF_A_SHELL = {"cd", "export", "umask"}
+"""Commands that no process can run: they change the shell for what follows."""
 MERGED = [((">&", 2), "1")]
 """The redirects of a command that says `2>&1`, as lit's parser gives them."""
 ERRORS = [*MERGED, ((">",), os.devnull)]
@@ -89,7 +93,7 @@ class Stage:
         """A command of lit's parser; None if it is for lit's shell."""
         negated = command.args[0] == "not"
         words = command.args[negated:]
-        if not all(isinstance(word, str) for word in words) or words[0] not in TOOLS:
+        if not all(isinstance(word, str) for word in words) or words[0] in OF_A_SHELL:
             return None
         if command.redirects not in ([], MERGED, ERRORS):
             return None
@@ -107,8 +111,11 @@ class Stage:
         sys.stdout, sys.stderr = (open(file, "w", closefd=False) for file in (1, 2))  # noqa: SIM115
         sys.argv = [self.tool, *self.args]
         try:
-            tools()[self.tool](self.args)
             code = 0
+            if self.tool in TOOLS:
+                tools()[self.tool](self.args)
+            else:
+                code = subprocess.run(sys.argv, check=False).returncode
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException:
@@ -121,7 +128,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Line:
-    """A RUN line that is a pipe of tools of this project."""
+    """A RUN line that is a pipe."""
 
     text: str
     stages: tuple[Stage, ...]

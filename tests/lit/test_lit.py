@@ -42,7 +42,9 @@ WRONG = {
     "an-error-inside": "// RUN: filecheck %s --no-such-option",
     "what-is-not-an-error": "// RUN: stepwell-opt %s 2>&1 >/dev/null | filecheck %s"
     " --check-prefix SAME",
-    "in-the-shell-of-lit": "// RUN: grep -v CHECK %s | filecheck %s",
+    "in-another-command": "// RUN: grep SAME %s no-such-file | filecheck %s --check-prefix SAME",
+    "behind-another-command": "// RUN: grep -v CHECK %s | filecheck %s",
+    "in-the-shell-of-lit": "// RUN: grep -v CHECK %s > %t && filecheck %s < %t",
 }
 """RUN lines that fail on a file whose CHECK line does not hold."""
 
@@ -55,6 +57,7 @@ RIGHT = {
     "only-errors": "// RUN: not stepwell-opt %s -p no-such-pass 2>&1 >/dev/null | filecheck %s"
     " --check-prefix ERROR",
     "an-input": "// RUN: filecheck %s < %s",
+    "another-command": "// RUN: stepwell-opt %s | grep -v @g | filecheck %s --check-prefix SAME",
 }
 
 

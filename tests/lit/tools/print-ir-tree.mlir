@@ -1,8 +1,8 @@
 // RUN: rm -rf %t %t.parts
 // RUN: stepwell-opt %s -p "graph-cse,func.func(graph-dce)" --print-ir-tree-dir %t/new/tree | filecheck %s --check-prefix OUTPUT
 // RUN: ls %t/new/tree | filecheck %s --check-prefix NAMES
-// RUN: filecheck %s --check-prefix INPUT < %t/new/tree/000_input.mlir
-// RUN: filecheck %s --check-prefix MERGED < %t/new/tree/001_graph-cse.mlir
+// RUN: cat %t/new/tree/000_input.mlir | filecheck %s --check-prefix INPUT
+// RUN: cat %t/new/tree/001_graph-cse.mlir | filecheck %s --check-prefix MERGED
 // RUN: not stepwell-opt %s -p "graph-cse,convert-graph-to-loop" --split-input-file --print-ir-tree-dir %t.parts 2>&1 | filecheck %s --check-prefix REFUSED
 // RUN: ls %t.parts/0 | filecheck %s --check-prefix FAILED
 // RUN: not stepwell-opt %s --print-ir-tree-dir %s 2>&1 | filecheck %s --check-prefix NO-FOLDER
