@@ -106,6 +106,7 @@ def test_budgets(size: int, inner: int, edge: int, own: int, share: float) -> No
     assert launch.total("diverged") == 0
 
 
+@pytest.mark.slow
 def test_a_missing_barrier_of_a_product_is_a_race() -> None:
     """Each of those that the conversion derives."""
     exe, x = sw.compile(layer(32, 32, 16), target=DEVICE), floats(32, 16)

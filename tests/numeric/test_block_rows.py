@@ -25,12 +25,12 @@ OPERATORS: dict[str, Callable[[sw.Builder, Any], Any]] = {
 
 @pytest.mark.parametrize("name", ["softmax", "sum", "max"])
 @pytest.mark.parametrize("shape", [(2, 32), (5, 70), (2, 3, 33), (2, 1500), (40, 20)])
-def test_rows(name: str, shape: tuple[int, ...]) -> None:
+def test_rows(name: str, shape: tuple[int, ...], all_tests: bool) -> None:
     b = sw.Builder("main")
     b.output(OPERATORS[name](b, b.input("x", shape, "f32")), name="y")
     module, x = b.module(), floats(*shape)
     exe, wanted = sw.compile(module, target=DEVICE), module.run_reference(x)
-    for stage in ("scheduled", "loops", "ptx"):
+    for stage in ("scheduled", "loops", "ptx") if all_tests or shape == (5, 70) else ("ptx",):
         found = exe.run_at(stage, x)
         np.testing.assert_allclose(found, wanted, TOLERANCE, TOLERANCE, err_msg=stage)
     exe(x)
