@@ -147,9 +147,15 @@ def loops_named(step: str, kernel: KernelOp, names: Sequence[str]) -> list[ForOp
     Raises:
         ScheduleError: if the kernel lacks one of them.
     """
-    loops = loops_by_name(kernel)
+    loops, missing = dict[str, ForOp](), set(names)
+    for loop in loops_of(kernel):
+        if not missing:
+            break
+        if (name := loop.loop_name.data) in missing:
+            loops[name] = loop
+            missing.remove(name)
     for name in names:
-        if name not in loops:
+        if name in missing:
             known = ", ".join(f'"{n.loop_name.data}"' for n in loops_of(kernel)) or "none"
             raise ScheduleError(
                 explain(

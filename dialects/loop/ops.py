@@ -11,7 +11,7 @@ has none of these.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NoReturn, cast
 
 from xdsl.dialects.builtin import (
@@ -225,9 +225,9 @@ class KernelOp(IRDLOperation):
             super().emit_error(message, underlying_error)
         op.emit_error(message, underlying_error)
 
-    def dependences(self) -> Iterator[Dependence]:
-        """What prevents loops from running their iterations in any order."""
-        return dependences(self.body.block, self._overwritten())
+    def dependences(self, names: Collection[str] | None = None) -> Iterator[Dependence]:
+        """What prevents loops of these names, or all, from running iterations in any order."""
+        return dependences(self.body.block, self._overwritten(), names)
 
     def _overwritten(self) -> dict[SSAValue, list[SSAValue]]:
         """For each output the inputs that it may be written over."""

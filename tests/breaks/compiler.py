@@ -181,8 +181,8 @@ COMPILER = (
     Break(
         "a parallel loop leaves a serial one though its iterations depend on one another then",
         "passes/loop/steps/reorder.py",
-        "if name in leaving:",
-        "if name not in leaving:",
+        "new.dependences(leaving):",
+        "new.dependences(()):",
         "tests/lit/passes/loop/steps/reorder.mlir",
     ),
     Break(

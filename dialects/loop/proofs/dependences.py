@@ -58,15 +58,22 @@ class Dependence:
         )
 
 
-def dependences(body: Block, over: Mapping[SSAValue, Collection[SSAValue]]) -> Iterator[Dependence]:
+def dependences(
+    body: Block,
+    over: Mapping[SSAValue, Collection[SSAValue]],
+    names: Collection[str] | None = None,
+) -> Iterator[Dependence]:
     """The pairs of accesses that prevent, or may prevent, a loop from being parallel.
 
     Args:
         body: the body of a kernel.
         over: for each output the inputs that it may overwrite.
+        names: the names of the loops in question; None for all loops.
     """
     groups = _accesses(body, over)
     for loop in loops_in(body):
+        if names is not None and loop.loop_name.data not in names:
+            continue
         if loop.kind.data.keeps_order:
             continue
         most = most_iterations(loop)

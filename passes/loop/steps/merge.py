@@ -141,10 +141,9 @@ def _check_parallel(
             raise refusal(STEP, kernel, other, fact)
     copy = copied(kernel)
     first, second = loops_named(STEP, copy, names)
-    for found in _MergeParallel(copy, first, second).run().dependences():
-        if found.loop.loop_name.data == names[0]:
-            fact = f'cannot be one with "{names[0]}": {found}'
-            raise refusal(STEP, kernel, other, fact)
+    for found in _MergeParallel(copy, first, second).run().dependences(names[:1]):
+        fact = f'cannot be one with "{names[0]}": {found}'
+        raise refusal(STEP, kernel, other, fact)
 
 
 def _reduction(kernel: KernelOp, name: str) -> ForOp:

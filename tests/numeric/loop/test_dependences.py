@@ -185,7 +185,9 @@ loop.kernel @k(%z: f32, %n: index) -> (%y: {kind}) {{
   }}
 }}""".replace("%z: f32, ", "")
     )
-    found = {d.loop.loop_name.data for d in dependences(kernel_in(module).body.block, {})}
+    body = kernel_in(module).body.block
+    found = {d.loop.loop_name.data for d in dependences(body, {})}
+    assert {d.loop.loop_name.data for d in dependences(body, {}, ["j"])} == found & {"j"}
     everywhere = list(itertools.product(range(sizes[0]), range(sizes[1])))
     for one, other in itertools.product(everywhere, everywhere):
         meets = place(store, *one) in (place(load, *other), place(store, *other))
