@@ -382,7 +382,7 @@ class Steps:
                     s = s + q[0]
                     for j threads: y[i, j] = x[i, j] * s }
 
-        Parallel loops become nests of threads, local buffers are in shared memory, and each thread
+        Parallel loops, with those perfectly nested in them, become nests of threads, local buffers are in shared memory, in rows of odd lengths, and each thread
         computes the scalars. A reduction is one of each thread over every n-th iteration, n being
         `threads`, so that neighbours are of different threads. The threads of a warp join their partial
         results by shuffles, in a fixed order; those of several warps, and elements of other than 4 or 8
@@ -608,7 +608,7 @@ class Steps:
 
         Raises:
             ScheduleError: if the iterations are not independent, if the loop is inside of a
-                reduction or of another loop of tiles, or if there is no such order.
+                reduction, or inside of or around another loop of tiles, or if there is no such order.
         """
 
     def unroll(self, loop: str, factor: int | None = None) -> Self:
