@@ -3,16 +3,10 @@
 Before:
 
 ```mlir
-loop.kernel @sum(%p: memref<3xi32>, %i: memref<?xi32>, %v: memref<?xf32>) -> (%y: memref<2xf32>) {
+loop.kernel @fill(%p: memref<2xi32>, %i: memref<?xi32>) -> (%y: memref<?xf32>) {
   %z = arith.constant 0.0 : f32
-  loop.for "r" %r to 2 {
-    %s = loop.for "e" %q, %c of %p, %i row (d0) -> (d0)(%r) reduction carry(%a = %z : f32 add)
-        : memref<3xi32>, memref<?xi32> {
-      %x = loop.load %v (d0) -> (d0)(%q) : memref<?xf32>, f32
-      %t = arith.addf %a, %x : f32
-      loop.yield %t : f32
-    }
-    loop.store %s, %y (d0) -> (d0)(%r) : f32, memref<2xf32>
+  loop.for "e" %q, %c of %p, %i row () -> (0)() : memref<2xi32>, memref<?xi32> {
+    loop.store %z, %y (d0) -> (d0)(%q) : f32, memref<?xf32>
   }
 }
 ```
@@ -22,21 +16,15 @@ Options: `loop=e`
 After:
 
 ```mlir
-loop.kernel @sum(%p: memref<3xi32> {loop.indptr}, %i: memref<?xi32>, %v: memref<?xf32>)
-    -> (%y: memref<2xf32>) attributes {loop.schedule = "count_entries(e)"} {
+loop.kernel @fill(%p: memref<2xi32> {loop.indptr}, %i: memref<?xi32>) -> (%y: memref<?xf32>)
+    attributes {loop.schedule = "count_entries(e)"} {
   %z = arith.constant 0.0 : f32
-  loop.for "r" %r to 2 {
-    %b = loop.load %p (d0) -> (d0)(%r) : memref<3xi32>, i32
-    %begin = arith.index_cast %b : i32 to index
-    %e = loop.load %p (d0) -> (d0 + 1)(%r) : memref<3xi32>, i32
-    %end = arith.index_cast %e : i32 to index
-    %s = loop.for "e" %k to (d0, d1) -> (d0 * -1 + d1)(%begin, %end)
-        reduction carry(%a = %z : f32 add) {
-      %x = loop.load %v (d0, d1) -> (d0 + d1)(%begin, %k) : memref<?xf32>, f32
-      %t = arith.addf %a, %x : f32
-      loop.yield %t : f32
-    }
-    loop.store %s, %y (d0) -> (d0)(%r) : f32, memref<2xf32>
+  %first = loop.load %p () -> (0)() : memref<2xi32>, i32
+  %begin = arith.index_cast %first : i32 to index
+  %last = loop.load %p () -> (1)() : memref<2xi32>, i32
+  %end = arith.index_cast %last : i32 to index
+  loop.for "e" %e to min (d0, d1) -> (d0 * -1 + d1)(%begin, %end) {
+    loop.store %z, %y (d0, d1) -> (d0 + d1)(%begin, %e) : f32, memref<?xf32>
   }
 }
 ```
