@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import subprocess
 import sys
 import textwrap
@@ -84,6 +85,7 @@ def in_turn(program: str) -> str:
     return program.replace(" captures", " alternating captures")
 
 
+@functools.cache
 def compiled(threads: int, program: str = PROGRAM) -> CompiledModule:
     ctx = make_context()
     module = Parser(ctx, program).parse_module()

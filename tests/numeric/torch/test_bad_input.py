@@ -46,9 +46,12 @@ def exe() -> Any:
 
 
 @pytest.mark.parametrize(("edges", "text"), WRONG_EDGES)
-def test_edges_out_of_range(exe: Any, edges: Any, text: str) -> None:
+def test_edges_out_of_range(exe: Any, edges: Any, text: str, all_tests: bool) -> None:
+    calls = [exe]
+    if all_tests or (edges, text) in WRONG_EDGES[::3]:
+        calls.append(lambda *args: exe.run_at("buffers", *args))
     text = f'^input "edge_index": index out of range at {text}$'
-    for call in (exe, lambda *args: exe.run_at("buffers", *args)):
+    for call in calls:
         with pytest.raises(InputError, match=text):
             call(X, torch.tensor(edges))
 
