@@ -16,7 +16,7 @@ from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
 
-from ..harness import RNG, floats
+from ..harness import RNG, cases, floats
 
 DEVICE = "cuda:sm_90,emulated"
 STAGES = ("scheduled", "loops", "llvm", "ptx")
@@ -42,7 +42,7 @@ def mlp(rows: int | None) -> sw.Module:
     return b.module()
 
 
-@pytest.mark.parametrize("rows", [1, 7, 129])
+@pytest.mark.parametrize("rows", cases([1, 7, 33, 129], [1, 7, 33]))
 def test_a_perceptron(rows: int) -> None:
     everywhere(mlp(rows), floats(rows, 13))
 

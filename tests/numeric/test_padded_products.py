@@ -40,7 +40,7 @@ USUAL = [*((name, "f32") for name in PADS), ("after", "f64"), ("before", "f16")]
 
 
 @pytest.mark.parametrize(
-    "case", cases([*itertools.product(PADS, ["f64", "f32", "f16"])], USUAL), ids=str
+    "case", cases([*itertools.product(PADS, ["f64", "f32", "f16"])], USUAL), ids="-".join
 )
 def test_one_kernel(case: tuple[str, str], all_tests: bool) -> None:
     name, dtype = case
