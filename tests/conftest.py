@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.guarded:
         install(config.option.guarded)
     # The collector runs less often: modules, tests and IR are many small objects.
-    gc.set_threshold(20_000)
+    gc.set_threshold(100_000)
 
 
 def pytest_collectstart() -> None:
