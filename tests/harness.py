@@ -49,6 +49,11 @@ def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
 
 
+def is_quick() -> bool:
+    """Whether slow tests are left out: the profile of hypothesis is chosen by that."""
+    return hypothesis.settings().max_examples < 100
+
+
 def cases(values: Sequence[Any], usual: Sequence[Any]) -> list[Any]:
     """Parameters of a test, of which those that are not `usual` are slow."""
     assert all(value in values for value in usual), "a usual value is no value"

@@ -14,7 +14,7 @@ from stepwell.core.ir.module import Module
 from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import own_passes
 
-from ...harness import cases, close, same
+from ...harness import cases, close, is_quick, same
 
 pytestmark = pytest.mark.usefixtures("every_stage_verified")
 
@@ -22,9 +22,8 @@ PASSES = [name for name in own_passes() if name.startswith("graph-")]
 ROUNDING = ("graph-to-mixed-precision",)
 """Passes whose purpose is another result: they have tests of their own."""
 
-IS_QUICK = settings().max_examples < 100
 SETTINGS = settings(
-    max_examples=3 if IS_QUICK else settings().max_examples * 40 // 100,
+    max_examples=3 if is_quick() else settings().max_examples * 40 // 100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
