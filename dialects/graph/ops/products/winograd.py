@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -282,7 +282,7 @@ class _BandWriter:
         # Whole parts of the filters read the same group of channels.
         first_read = part // (self.parts // self.groups) * self.blocks_read
         first_filter, first_block = part * self.filters, part * self.blocks
-        images = self._transformed(self._copied(image, first, first_read))
+        images = self._transformed(self._read(image, first, first_read))
         products = k.local((self.points, tiles, self.filters), self.kind)
         with k.loops(self.points, tiles, self.filters) as (point, place, own):
             products[point, place, own] = k.reduce(
@@ -302,9 +302,18 @@ class _BandWriter:
                 value = value + self.bias[first_filter + b * self.block + own]
             self.y[image, first_block + b, first + row, column, own] = value
 
-    def _copied(self, image: Index, first: int | Index, first_read: int | Index) -> Buffer:
-        """The part of an image that the band reads, and zeros up to the last whole tile."""
+    def _read(
+        self, image: Index, first: int | Index, first_read: int | Index
+    ) -> Callable[[Index, Index, Index, Index], Scalar]:
+        """The part of an image that the band reads: a copy with zeros up to the last whole tile.
+
+        Of whole tiles it is the image itself.
+        """
         k, around, blocks = self.k, self.window - 1, self.blocks_read
+        if self.rows % self.tile == 0 and self.columns % self.tile == 0:
+            return lambda b, row, column, own: self.x[
+                image, first_read + b, first + row, column, own
+            ]
         width, block = self.width, self.block_read
         sizes = (blocks, self.down * self.tile + around, self.across * self.tile + around, block)
         copied, height = k.local(sizes, self.kind), self.rows + around
@@ -316,16 +325,16 @@ class _BandWriter:
             copied[b, row, width + column, own] = zero
         with k.loops(blocks, sizes[1] - height, sizes[2], block) as (b, row, column, own):
             copied[b, height + row, column, own] = zero
-        return copied
+        return lambda b, row, column, own: copied[b, row, column, own]
 
-    def _transformed(self, image: Buffer) -> Buffer:
+    def _transformed(self, read: Callable[[Index, Index, Index, Index], Scalar]) -> Buffer:
         """The tiles d of an image, as B d B^T: [n * n, tiles, C]."""
         k, n, tile, blocks = self.k, self.side, self.tile, self.blocks_read
         block = self.block_read
         wide = self.across * tile + self.window - 1
         half = k.local((n, self.down, wide, self.channels), self.kind)
         with k.loops(self.down, wide, blocks, block) as (row, column, b, own):
-            part = [image[b, row * tile + i, column, own] for i in range(n)]
+            part = [read(b, row * tile + i, column, own) for i in range(n)]
             for i, value in enumerate(_products(k, self.by.signal, part)):
                 half[i, row, column, b * block + own] = value
         found = k.local((self.points, self.down * self.across, self.channels), self.kind)
