@@ -188,7 +188,8 @@ def _store(op: loop.StoreOp, state: State) -> None:
     if isinstance(value, VectorBlock):
         *rows, lanes = value.layout.shape
         valid = limits.pop(len(rows), None) if BRANCH in op.attributes else None
-        if valid is None or not _may_be(state, valid, lanes):
+        most = None if valid is None else state.indices.ranges.of(valid)[1]
+        if valid is None or (most is not None and most < lanes):
             store_block(access, value, op.accumulates)
             return
         emit, whole = state.emitter, _access(op, state, op.value.type, limits)
@@ -200,12 +201,6 @@ def _store(op: loop.StoreOp, state: State) -> None:
     scalar, place = state.scalar(op.value), access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
     BlockStore(scalar, place, operands, 1).emit(access, True, op.accumulates)
-
-
-def _may_be(state: State, index: Affine, number: int) -> bool:
-    """Whether an index may be as large as a number."""
-    most = state.indices.ranges.of(index)[1]
-    return most is None or most >= number
 
 
 @MEMORY.on(loop.PrefetchOp)

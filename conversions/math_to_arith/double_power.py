@@ -50,17 +50,14 @@ def power(e: Arithmetic, x: SSAValue, y: SSAValue) -> SSAValue:
     product = e.clamp(product, e.constant(-1000.0), e.constant(1000.0))
     lost = e.clamp(lost, e.constant(-1.0), e.constant(1.0))
     result = exp_of_pair(e, product, lost)
-    return special(e, x, y, _at_ends(e, magnitude, y, result))
-
-
-def _at_ends(e: Arithmetic, magnitude: SSAValue, y: SSAValue, result: SSAValue) -> SSAValue:
-    """The powers of 0, infinity and NaN."""
+    # The powers of 0, infinity and NaN.
     zero, inf = e.constant(0.0), e.constant(scalar_math.inf)
     positive = e.compare("ogt", y, zero)
     of_zero, of_inf = e.select(positive, zero, inf), e.select(positive, inf, zero)
     result = e.select(e.compare("oeq", magnitude, zero), of_zero, result)
     result = e.select(e.compare("oeq", magnitude, inf), of_inf, result)
-    return e.select(e.compare("uno", magnitude, y), e.constant(scalar_math.nan), result)
+    result = e.select(e.compare("uno", magnitude, y), e.constant(scalar_math.nan), result)
+    return special(e, x, y, result)
 
 
 def _log(e: Arithmetic, x: SSAValue) -> Pair:

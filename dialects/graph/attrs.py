@@ -10,7 +10,6 @@ from typing import Literal, TypeVar, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
-    BoolAttr,
     DenseArrayBase,
     Float16Type,
     Float32Type,
@@ -326,11 +325,6 @@ def number_attr(value: float | int) -> FloatAttr | IntegerAttr:
     if isinstance(value, int):
         return IntegerAttr(value, ui64 if value >= 1 << 63 else i64)
     return FloatAttr(value, f64)
-
-
-def bool_attr(value: bool) -> BoolAttr:
-    """The attribute of one truth value."""
-    return cast(BoolAttr, IntegerAttr(int(value), i1))
 
 
 _HOLDS: dict[Attribute, tuple[Attribute, ...]] = {

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint, BaseAttr, OperandDef, OptionalDef, VariadicDef
 
 from ...core.ir.definitions import irdl_op_definition
-from .attrs import I64_ARRAY, bool_attr, i64_array, i64_attr
+from .attrs import I64_ARRAY, i64_array, i64_attr
 from .interfaces import GraphOp
 
 OperatorT = TypeVar("OperatorT", bound=GraphOp)
@@ -20,7 +20,7 @@ Conversion = Callable[[Any], Attribute | None]
 
 _CONVERSIONS: dict[AttrConstraint, tuple[str, Conversion]] = {
     IntegerAttr.constr(i64): ("int", i64_attr),
-    IntegerAttr.constr(i1): ("bool", bool_attr),
+    IntegerAttr.constr(i1): ("bool", lambda value: IntegerAttr(int(value), i1)),
     FloatAttr.constr(f64): ("float", lambda number: FloatAttr(number, f64)),
     I64_ARRAY: ("Sequence[int]", i64_array),
     BaseAttr(UnitAttr): ("bool", lambda given: UnitAttr() if given else None),

@@ -217,7 +217,8 @@ class ShapeInference:
         for position, result in enumerate(tensors):
             shape = inferred[position] if inferred else None
             known.shapes[result] = self._declared(op, result, shape)
-            known.nnz[result] = entries[position] if entries else self._unknown_entries(result)
+            unknown = next(self._fresh) if is_sparse(result.type) and not entries else None
+            known.nnz[result] = entries[position] if entries else unknown
         self._check_first(op, known)
 
     def _infer(self, op: GraphOp, known: KnownValues) -> tuple[list[Shape], list[Dim | None]]:
@@ -324,9 +325,6 @@ class ShapeInference:
             dim if size == DYNAMIC_INDEX else facts.equal(dim, Dim.of(size), fact)
             for size, dim in zip(sizes, inferred, strict=True)
         )
-
-    def _unknown_entries(self, result: SSAValue) -> Dim | None:
-        return next(self._fresh) if is_sparse(result.type) else None
 
     def _record(self, a: Dim, b: Dim, op: Operation) -> None:
         if not self._is_recorded(a, b):

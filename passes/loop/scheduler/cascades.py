@@ -45,21 +45,12 @@ def cascade_sums(schedule: Schedule, reductions: Sequence[str]) -> None:
 def cascade_entries(schedule: Schedule) -> None:
     """Make cascades of the sums of floats over the entries of rows: any row may be a long one."""
     for loop in entry_loops(schedule.kernel):
-        is_long = _adds_floats(loop) and not _are_few(loop)
-        if loop.is_joinable and loop.chunk is None and is_long:
-            schedule.cascade(loop.loop_name.data, ENTRIES * loop.at_once)
-
-
-def _are_few(loop: ForOp) -> bool:
-    """Whether a matrix has so few entries that no row is long."""
-    entries = stored_entries(loop)
-    return entries is not None and entries <= ENTRIES * loop.at_once
-
-
-def _adds_floats(loop: ForOp) -> bool:
-    """Whether a reduction has a sum of floats."""
-    pairs = zip(loop.combines, loop.carried, strict=True)
-    return any(c == Combine.ADD and _is_float(value) for c, value in pairs)
+        pairs = zip(loop.combines, loop.carried, strict=True)
+        adds_floats = any(c == Combine.ADD and _is_float(value) for c, value in pairs)
+        entries, chunk = stored_entries(loop), ENTRIES * loop.at_once
+        may_be_long = entries is None or entries > chunk
+        if loop.is_joinable and loop.chunk is None and adds_floats and may_be_long:
+            schedule.cascade(loop.loop_name.data, chunk)
 
 
 def _is_float(value: SSAValue) -> bool:
