@@ -171,7 +171,8 @@ class Artefact:
             except TargetError as error:
                 refused = refused or error
         if refused is not None:
-            raise refused
+            hint = "load(..., emulated=True) runs this file on the emulator"
+            raise TargetError(f"{refused}; {hint}") from refused
         lacks = processor.missing(fit[-1]["target"]["needs"])
         names = ", ".join(one["target"]["name"] for one in fit)
         fact = f"this processor lacks {', '.join(lacks)}, which its code for {names} needs"

@@ -109,7 +109,7 @@ def test_a_program_for_a_gpu_needs_one_or_the_emulator(
 ) -> None:
     monkeypatch.setattr(cuda, "LIBRARY", "libno-driver.so")
     cuda.driver.cache_clear()
-    says = 'expected an NVIDIA GPU; "cuda:sm_90,emulated" runs programs on an emulator$'
+    says = 'expected an NVIDIA GPU; "cuda:sm_90,emulated" runs programs on an emulator; load'
     with pytest.raises(sw.TargetError, match=says):
         sw.load(several)
     loaded = sw.load(several, emulated=True)
@@ -149,7 +149,10 @@ def test_the_best_code_for_the_device_is_taken(
 
 def test_a_device_that_is_too_old_for_a_file(driver: StandIn, several: Path) -> None:
     driver.device(capability=75)
-    says = r"the device is too old, expected sm_90 or later, got sm_75 \(Stand-in\)"
+    says = (
+        r"the device is too old, expected sm_90 or later, got sm_75 \(Stand-in\); "
+        r"load\(\.\.\., emulated=True\) runs this file on the emulator$"
+    )
     with pytest.raises(sw.TargetError, match=says):
         sw.load(several)
 
