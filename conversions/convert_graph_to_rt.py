@@ -155,6 +155,9 @@ class ConvertGraphToRtPass(ModulePass):
     }
     ```
 
+    Kernels with loops for a device run there, where the target has one, and buffers that the host
+    or the device needs from the other are copied (`rt.to_device`, `rt.to_host`).
+
     Requires: the public function has only constants, calls, and views: reshapes, rows,
         and concatenations whose parts kernels store in place.
     Leaves: no operation of the graph dialect.
