@@ -272,6 +272,24 @@ def test_later_launches_of_a_call_that_failed_do_nothing(driver: StandIn) -> Non
     exe(floats(3, 13))
 
 
+def test_an_error_names_the_kernels_since_the_last_wait(driver: StandIn) -> None:
+    exe = sw.compile(mlp(), target="cuda:sm_90")
+    names = re.findall(r"\.entry (\w+)", exe.ir("ptx"))
+    driver.fail("cuCtxSynchronize", 1)
+    with pytest.raises(sw.DeviceError, match=f"^{', '.join(names)}: something went wrong"):
+        exe(floats(1, 13))
+    assert driver.live == 1, "the constants"
+    driver.fail("", 0)
+    exe(floats(1, 13))
+
+
+def test_no_memory_for_constants(driver: StandIn) -> None:
+    driver.device(room=100)
+    says = r"^\d+ bytes for the constants of the program: out of memory \(.*, got Stand-in$"
+    with pytest.raises(sw.DeviceError, match=says):
+        sw.compile(mlp(), target="cuda:sm_90")
+
+
 def test_no_memory_on_the_device(driver: StandIn) -> None:
     driver.device(room=300)
     exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(40)
