@@ -9,10 +9,19 @@ from xdsl.traits import ConstantLike, is_side_effect_free
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.nests import perfect_nest
 from ....dialects.loop.ops import ForOp, KernelOp
+from .block_convolutions import schedule_block_convolution
 from .block_entries import schedule_block_entries
 from .block_products import schedule_block_product
 from .block_rows import schedule_block_rows
 from .schedule import Schedule
+
+BLOCK_RULES = (
+    schedule_block_product,
+    schedule_block_convolution,
+    schedule_block_entries,
+    schedule_block_rows,
+)
+"""The rules by which a nest is run in blocks of threads; the first one that fits."""
 
 
 def schedule_for_device(schedule: Schedule) -> list[str]:
@@ -30,7 +39,7 @@ def schedule_for_device(schedule: Schedule) -> list[str]:
         return ["one thread, as statements are outside of parallel loops"]
     reasons: list[str] = []
     for name in [nest.loop_name.data for nest in nests]:
-        for rule in (schedule_block_product, schedule_block_entries, schedule_block_rows):
+        for rule in BLOCK_RULES:
             if reason := schedule.attempt(lambda name=name, rule=rule: rule(schedule, name)):
                 reasons.append(reason)
                 break
