@@ -75,6 +75,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "softmax": lambda: Network(pyg.GraphSAGE(8, 6, 1), None, pyg.SoftmaxAggregation(learn=True)),
     "attentional": lambda: Network(pyg.GCN(8, 6, 1), None, pyg.AttentionalAggregation(*GATE)),
     "set2set": lambda: Network(pyg.GCN(8, 6, 1), pyg.LayerNorm(6), pyg.Set2Set(6, 2)),
+    "ordered": lambda: Network(pyg.GCN(8, 6, 1), None, pyg.LSTMAggregation(6, 5)),
     "sorted": lambda: Network(pyg.GCN(8, 6, 1), None, pyg.SortAggregation(3)),
     "shrinking": Shrinking,
 }

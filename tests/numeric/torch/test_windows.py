@@ -50,3 +50,13 @@ def test_images_of_any_number() -> None:
     for n in (1, 3, 0):
         x = images(n, 3, 6, 5) if n else torch.zeros(0, 3, 6, 5)
         close_to_torch(exe(x.numpy()), functional.max_pool2d(x, (2, 1), return_indices=True))
+
+
+def test_images_of_any_size() -> None:
+    pool = {
+        "y": lambda x: functional.max_pool2d(x, 3, 2, 1, return_indices=True),
+        "z": lambda x: functional.max_pool2d(x, (2, 1), dilation=2, return_indices=True),
+    }
+    sizes = dict.fromkeys((0, 2, 3), torch.export.Dim.DYNAMIC)
+    others = [(images(1, 3, 7, 4),), (images(2, 3, 3, 9),)]
+    as_torch(Functions(pool), (images(2, 3, 6, 5),), {"tensors": (sizes,)}, others, compiles=False)
