@@ -382,7 +382,8 @@ class Steps:
                     s = s + q[0]
                     for j threads: y[i, j] = x[i, j] * s }
 
-        Parallel loops, with those perfectly nested in them, become nests of threads, local buffers are in shared memory, in rows of odd lengths, and each thread
+        Parallel loops, with those perfectly nested in them, become nests of threads. Local buffers are
+        in shared memory, in rows of odd lengths, so that a column is in as many banks. Each thread
         computes the scalars. A reduction is one of each thread over every n-th iteration, n being
         `threads`, so that neighbours are of different threads. The threads of a warp join their partial
         results by shuffles, in a fixed order; those of several warps, and elements of other than 4 or 8
