@@ -22,6 +22,8 @@ ROWS, COLUMNS = 16, 16
 OWN_ROWS, OWN_CHANNELS = 4, 8
 """The most of its rows and channels that a thread has: each pixel that it reads is for all of these
 channels, each weight for all of these rows."""
+MOST_WINDOW = 64
+"""The most terms of a window: it is unrolled, and spills if it is larger."""
 GROUPS = 2
 """The most groups of so many channels of a tile."""
 
@@ -65,9 +67,12 @@ def schedule_block_convolution(schedule: Schedule, nest: str) -> str | None:
 
 
 def _is_window(reduction: ForOp) -> bool:
-    """Whether a reduction has others in it, as over the rows and columns of a window."""
+    """Whether a reduction has others in it, as over the rows and columns of a small window."""
     inner = [op for op in reduction.body.block.ops if isinstance(op, ForOp)]
-    return reduction.is_reduction and len(inner) == 1 and inner[0].is_reduction
+    if not reduction.is_reduction or len(inner) != 1 or not inner[0].is_reduction:
+        return False
+    window = [op for op in inner[0].walk() if isinstance(op, ForOp)]
+    return math.prod(extent_of(op) or MOST_WINDOW + 1 for op in window) <= MOST_WINDOW
 
 
 def _divisor(size: int, most: int) -> int:
