@@ -158,7 +158,8 @@ def blocking_for(ops: Iterable[Operation], machine: Target) -> Blocking:
     convs = [op for op in ops if isinstance(op, graph.ConvOp)]
     lanes = machine.lanes(64 if f64 in map(element_type, (op.result for op in convs)) else 32)
     part = lanes // 2 if machine.has_fast_halves else lanes
-    return Blocking(lanes, part).for_groups_of(convs)
+    least = 1 if machine.has_masks else lanes
+    return Blocking(lanes, part, least).for_groups_of(convs)
 
 
 def choose_layouts(

@@ -27,7 +27,7 @@ CHANNELS = 1
 """The axis of the channels."""
 _PREFERRED_VECTORS = (2, 3, 2.5, 1.5, 1)
 """Vectors in a block, best first: a register tile of two vectors needs the fewest loads."""
-_FILLED = 0.8
+_FILLED = 0.75
 """Blocks of groups fill at least this part of their vectors."""
 
 
@@ -41,6 +41,8 @@ class Blocking:
 
     lanes: int
     part: int
+    least: int = 1
+    """The fewest channels of a block of a group: those of a vector where there are no masks."""
     groups: Mapping[int, int] = field(default_factory=dict)
     """By numbers of channels that have groups: the number that blocks divide, so as to cut none."""
     uses: Uses = field(default_factory=lambda: Uses(Recorder()), compare=False, repr=False)
@@ -72,7 +74,7 @@ class Blocking:
         return replace(self, groups=groups)
 
     def _fills_vectors(self, block: int) -> bool:
-        return block >= _FILLED * self.vectors(block) * self.lanes
+        return block >= max(self.least, _FILLED * self.vectors(block) * self.lanes)
 
     def keeps_groups(self, conv: graph.ConvOp) -> bool:
         """Whether blocks of the channels of a convolution fill vectors, and cut no groups.

@@ -1,4 +1,5 @@
 // RUN: stepwell-opt %s -p "graph-alter-op-layout{target=x86-64-v3}" | filecheck %s
+// RUN: stepwell-opt %s -p "graph-alter-op-layout{target=x86-64-v4}" | filecheck %s --check-prefix=MASKS
 
 // What is between two convolutions stays in blocks: one layout at the beginning, one at the end.
 // CHECK-LABEL: func.func @chain
@@ -68,6 +69,27 @@ func.func @small_groups(%x: tensor<1x32x64xf32>) -> tensor<1x32x62xf32> {
   %w = graph.constant dense<0.5> : tensor<32x4x3xf32>
   %y = graph.conv %x, %w strides = [1] dilations = [1] groups = 8 : (tensor<1x32x64xf32>, tensor<32x4x3xf32>) -> tensor<1x32x62xf32>
   func.return %y : tensor<1x32x62xf32>
+}
+
+// Groups of 12 channels fill a vector of 8 and half of one, or a vector of 16 with a mask. Groups of 6
+// fill none: without masks they would be vectors of 4 and 2.
+// CHECK-LABEL: func.func @part_of_a_vector
+// CHECK:         graph.conv {{.*}} groups = 4
+// MASKS-LABEL: func.func @part_of_a_vector
+// MASKS:         graph.conv {{.*}} groups = 4
+// CHECK-LABEL: func.func @three_quarters
+// CHECK:         graph.blocked_conv {{.*}} block = 12
+// MASKS-LABEL: func.func @three_quarters
+// MASKS:         graph.blocked_conv {{.*}} block = 12
+func.func @part_of_a_vector(%x: tensor<1x24x64xf32>) -> tensor<1x24x31xf32> {
+  %w = graph.constant dense<0.5> : tensor<24x6x3xf32>
+  %y = graph.conv %x, %w strides = [2] dilations = [1] groups = 4 : (tensor<1x24x64xf32>, tensor<24x6x3xf32>) -> tensor<1x24x31xf32>
+  func.return %y : tensor<1x24x31xf32>
+}
+func.func @three_quarters(%x: tensor<1x48x64xf32>) -> tensor<1x48x31xf32> {
+  %w = graph.constant dense<0.5> : tensor<48x12x3xf32>
+  %y = graph.conv %x, %w strides = [2] dilations = [1] groups = 4 : (tensor<1x48x64xf32>, tensor<48x12x3xf32>) -> tensor<1x48x31xf32>
+  func.return %y : tensor<1x48x31xf32>
 }
 
 // The sum over all places gives channels in their order: no transpose comes after it.
