@@ -333,7 +333,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "convert kernel",
         "loop.kernel",
         lambda patch: wrapped(
-            patch, convert_loop_to_scf, "convert_kernel", swapped(arith.SubfOp), DENSE
+            patch, convert_loop_to_scf, "_convert_kernel", swapped(arith.SubfOp), DENSE
         ),
     ),
     (
@@ -362,7 +362,7 @@ PLANTED: list[tuple[str, str, str, Callable[[Patch], None]]] = [
         "convert-loop-to-scf",
         "convert kernel",
         "loop.kernel",
-        lambda patch: wrapped(patch, convert_loop_to_scf, "convert_kernel", of_two_types, DENSE),
+        lambda patch: wrapped(patch, convert_loop_to_scf, "_convert_kernel", of_two_types, DENSE),
     ),
 ]
 
