@@ -1,4 +1,4 @@
-"""What the host reads and writes of buffers where it executes the public function of a program."""
+"""The buffers that the host reads and writes where it executes the public function of a program."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ class _CudaCall(DeviceCall):
 
 
 def device_of(code: DeviceCode) -> ProgramDevice:
-    """What runs the kernels of a program.
+    """The device for the kernels of a program: the first one of the driver, or an emulated one.
 
     Raises:
         DeviceError: if the driver does not take them.

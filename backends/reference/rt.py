@@ -63,6 +63,17 @@ def _fail(op: Operation, context: RuntimeContext, details: Sequence[int]) -> Cal
     return CallEnds(rt.failing_operations(function).index(cast(rt.FailingOp, op)) + 1)
 
 
+def _check_place(op: Operation, fact: str, what: str, place: int, count: int) -> None:
+    """Check that one of `count` places, which messages call `what`, is there.
+
+    Raises:
+        CompileError: saying the fact, if it is not.
+    """
+    if not 0 <= place < count:
+        expected, where = f"0 <= {what} < {count}", origin(op)
+        raise CompileError(explain(op.name, fact, expected=expected, got=place, origin=where))
+
+
 def _entry(op: rt.ConstantOp | rt.CallPackedOp, table: Sequence[Any]) -> Any:
     """The entry of a table in the slot of an operation."""
     slot = op.slot.value.data
@@ -119,22 +130,16 @@ class RtFunctions(InterpreterFunctions):
     ) -> PythonValues:
         """A part of a buffer."""
         buffer, index = args
-        if not 0 <= index < len(buffer):
-            fact, expected = "index is outside of the buffer", f"0 <= index < {len(buffer)}"
-            where = origin(op)
-            raise CompileError(explain(op.name, fact, expected=expected, got=index, origin=where))
+        _check_place(op, "index is outside of the buffer", "index", index, len(buffer))
         return (buffer[int(index), ...],)
 
     @impl(rt.ShuffleOp)
     def run_shuffle(
         self, interpreter: Interpreter, op: rt.ShuffleOp, args: PythonValues
     ) -> PythonValues:
-        """What another thread has."""
+        """The element of another thread."""
         parts, thread = args
-        if not 0 <= thread < len(parts):
-            fact, expected = "no such thread", f"0 <= thread < {len(parts)}"
-            where = origin(op)
-            raise CompileError(explain(op.name, fact, expected=expected, got=thread, origin=where))
+        _check_place(op, "no such thread", "thread", thread, len(parts))
         return (parts[int(thread)],)
 
     @impl(rt.CallOp)

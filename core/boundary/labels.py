@@ -53,7 +53,7 @@ def labelled(specs: Sequence[ValueSpec], results: Sequence[np.ndarray]) -> list[
 def returned(
     specs: Sequence[ValueSpec], results: Sequence[np.ndarray], given: Sequence[object]
 ) -> list[object]:
-    """What a call returns: its results, labelled, or the arrays that the caller gave for them.
+    """The results of a call, labelled, or the arrays that the caller gave for them.
 
     Those of objects get the strings, others have the numbers already.
 

@@ -1,4 +1,4 @@
-"""What holds for the patterns of all passes, in any package: they end, and keep locations.
+"""Rewriting by the patterns of all passes, in any package: it ends, and keeps locations.
 
 xDSL's `PatternRewriteWalker` applies patterns until none matches. While a pass of a pipeline runs,
 the number of rewrites is limited, well above the needs of any terminating set of patterns so far;

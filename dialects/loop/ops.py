@@ -226,7 +226,7 @@ class KernelOp(IRDLOperation):
         op.emit_error(message, underlying_error)
 
     def dependences(self, names: Collection[str] | None = None) -> Iterator[Dependence]:
-        """What prevents loops of these names, or all, from running iterations in any order."""
+        """The dependences between iterations of loops of these names, or of all loops."""
         return dependences(self.body.block, self._overwritten(), names)
 
     def _overwritten(self) -> dict[SSAValue, list[SSAValue]]:

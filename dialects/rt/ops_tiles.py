@@ -118,7 +118,7 @@ class BarrierOp(IRDLOperation):
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """What a thread of the same warp has in a buffer of which each thread has one element.
+    """Reads the element that another thread of the warp has, in a buffer with one for each thread.
 
     %v = rt.shuffle %p, %thread {rt.parts = 64 : i64} : memref<64xf32>
 

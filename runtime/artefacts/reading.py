@@ -179,7 +179,7 @@ class Artefact:
         raise self._unfit(fact, None, None)
 
     def _device(self, facts: Mapping[str, Any] | None) -> ProgramDevice | None:
-        """What runs the kernels of a program; None if it has none."""
+        """The device for the kernels of a program; None if it has none."""
         if facts is None:
             return None
         from ...backends.ptx.kernels import DeviceCode

@@ -38,7 +38,7 @@ class StandIn:
         self.addresses: list[int] = []
         """Those on the device that kernels were passed."""
         self.fault = 0
-        """What a kernel ends with instead of being executed."""
+        """The error with which a kernel ends instead of being executed; 0 for none."""
         self.raised: list[Exception] = []
 
     def __getattr__(self, name: str) -> int:

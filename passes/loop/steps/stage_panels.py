@@ -220,7 +220,7 @@ def _panel(load: LoadOp, target: ForOp, outermost: ForOp) -> _Panel | None:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What an inner reduction computes alike in all threads.
+    """The values of an inner reduction that are the same in all threads.
 
     Attributes:
         inner: the reduction.
