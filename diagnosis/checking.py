@@ -21,6 +21,8 @@ from ..core.distances import DIFFERENT, distance, elements_apart
 from ..core.errors import InputError, MiscompilationError, StepwellError, explain
 from ..core.ir.context import Change, CompilerContext
 from ..core.ir.module import Module
+from ..core.ir.provenance import names
+from ..core.ir.typed import function_around
 from ..core.ir.walks import is_same
 from ..core.pipelines.budgets import SUMS, Budget, budget_of, together
 from ..core.pipelines.stages import IR_STAGES
@@ -29,6 +31,7 @@ from ..driver.compilation import CODE_GENERATION, Compilation, Observer
 from ..runtime.executable import Executable
 from ..runtime.interpreted import interpreted
 from ..runtime.lowered import lowered
+from .barriers import unordered
 from .differences import Blame, alike, miscompilation
 from .limits import ValueLimits
 from .machine_calls import called_alone
@@ -164,6 +167,7 @@ class Checker(Observer):
     def _compared(self, ctx: CompilerContext, op: ModuleOp, how: str) -> list[Trace]:
         module = Module(op, ctx.weights)
         self._limits.narrow(op)
+        self._check_barriers(ctx, op, how)
         budget = self._budget(budget_of(ctx.step))
         traces: list[Trace] = []
         for arrays, before in zip(self._inputs, self._traces, strict=True):
@@ -176,6 +180,22 @@ class Checker(Observer):
             change = Change(ctx.stage, ctx.pass_name, 0.0, 0, how)
             self._limits.compare(change, before, traces[-1], arrays, budget)
         return traces
+
+    def _check_barriers(self, ctx: CompilerContext, op: ModuleOp, how: str) -> None:
+        """Check that a pass leaves no threads unordered that were in order before.
+
+        Raises:
+            MiscompilationError: if it does.
+        """
+        late = unordered(op)
+        if late is None or unordered(self._state) is not None:
+            return
+        function = function_around(late)
+        blame = Blame(function and function.sym_name.data, late.name, names(late))
+        fact = f"it leaves threads of a block unordered {blame}"
+        message = explain(ctx.pass_name, fact, expected="rt.barrier before it", got="none")
+        change = Change(ctx.stage, ctx.pass_name, DIFFERENT, 0, how)
+        raise miscompilation(message, blame, change, self._inputs[0], 0.0)
 
     def _budget(self, budget: Budget) -> Budget:
         """The budget for a comparison: if results are given, earlier passes have spent theirs."""

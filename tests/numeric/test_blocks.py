@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from xdsl.ir import Operation
+from xdsl.parser import Parser
 
 import stepwell as sw
+from stepwell.conversions.loop_to_scf import tiles
+from stepwell.core.registry import make_context
+from stepwell.diagnosis.barriers import unordered
+from stepwell.dialects.loop.ops import ForOp
 
 from ..harness import floats
 
@@ -209,13 +216,105 @@ def test_too_many_parts() -> None:
         sw.compile(sw.from_mlir(text), target=DEVICE)
 
 
-def test_checked_and_bisected() -> None:
+def small_program() -> sw.Module:
     small = {"6x5x40": "2x3x8", "to 6": "to 2", "to 5": "to 3", "40": "8", "39": "7"}
-    text, x = PROGRAM.replace("KERNEL", NEIGHBOURS), floats(2, 3, 8)
+    text = PROGRAM.replace("KERNEL", NEIGHBOURS)
     for old, new in small.items():
         text = text.replace(old, new)
-    exe = sw.compile(sw.from_mlir(text), target=DEVICE, check=True)
+    return sw.from_mlir(text)
+
+
+def test_checked_and_bisected() -> None:
+    x = floats(2, 3, 8)
+    exe = sw.compile(small_program(), target=DEVICE, check=True)
     np.testing.assert_array_equal(exe(x), np.cumsum(x[:, :, ::-1], axis=1))
+
+
+def softmax() -> sw.Module:
+    b = sw.Builder("main")
+    b.output(b.softmax(b.input("x", (3, 40), "f32")), name="y")
+    return b.module()
+
+
+@pytest.mark.parametrize(
+    ("make", "missing"), [(small_program, 0), (small_program, 1), (softmax, 0)]
+)
+def test_a_conversion_that_forgets_a_barrier_is_blamed(
+    monkeypatch: pytest.MonkeyPatch, make: Callable[[], sw.Module], missing: int
+) -> None:
+    """And not code generation, although no interpreter needs a barrier."""
+    derived = tiles.barriers
+
+    def forgetful(blocks: ForOp) -> set[Operation]:
+        found = derived(blocks)
+        kept = [op for op in blocks.walk() if op in found]
+        return {op for number, op in enumerate(kept) if number != missing}
+
+    monkeypatch.setattr(tiles, "barriers", forgetful)
+    found = sw.bisect(make(), target=DEVICE)
+    assert found is not None
+    assert found.pass_name == "convert-loop-to-scf"
+    says = r"it leaves threads of a block unordered in @\w+ at \S+( of \S+)?, expected rt.barrier"
+    assert re.search(says, found.failure.message)
+    assert '"convert kernel"' in str(found.action)
+
+
+PLACES = """
+func.func @f(%n: index, %c: i1, %y: memref<4xf32>) {
+  rt.parallel_tiles %n device block 32 captures(%n, %c, %y : index, i1, memref<4xf32>) {
+  ^bb0(%b: index, %m: index, %d: i1, %z: memref<4xf32>):
+    %s = memref.alloca() {rt.shared} : memref<4xf32>
+    %p = memref.alloca() {rt.parts = 4 : i64} : memref<4xf32>
+    BODY
+    rt.yield
+  }
+  func.return
+}
+"""
+WRITE = """
+rt.parallel_tiles %m device captures(%s : memref<4xf32>) {
+^bb0(%t: index, %a: memref<4xf32>):
+  %v = arith.constant 0.0 : f32
+  memref.store %v, %a[%t] : memref<4xf32>
+  rt.yield
+}
+"""
+READ = """
+rt.parallel_tiles %m device captures(%s, %p : memref<4xf32>, memref<4xf32>) {
+^bb0(%t: index, %a: memref<4xf32>, %q: memref<4xf32>):
+  %v = memref.load %a[%t] : memref<4xf32>
+  %own = rt.slice %q, %t {rt.parts = 4 : i64} : memref<4xf32> to memref<f32>
+  memref.store %v, %own[] : memref<f32>
+  rt.yield
+}
+"""
+WAIT = "rt.barrier"
+AGAIN = "%o = arith.constant 1 : index scf.for %i = %o to %m step %o {{ {} }}".format
+IF = "scf.if %d {{ {} }}".format
+
+
+@pytest.mark.parametrize(
+    ("body", "late"),
+    [
+        (READ + READ, False),
+        (WRITE + WAIT + READ + WAIT + WRITE, False),
+        (WRITE + READ, True),
+        (READ + WRITE, True),
+        (WRITE + WRITE, True),
+        (WRITE + "%o = arith.constant 1 : index %v = memref.load %s[%o] : memref<4xf32>", True),
+        (AGAIN(WAIT + WRITE + WAIT + READ), False),
+        (AGAIN(WRITE + WAIT + READ), True),
+        (AGAIN(WRITE + WAIT + READ + WAIT), False),
+        (WRITE + AGAIN(WAIT) + READ, True),
+        (IF(WRITE), False),
+        (IF(WRITE) + READ, True),
+    ],
+)
+def test_where_threads_have_to_wait(body: str, late: bool) -> None:
+    """Parts of threads are of no others; a loop may have no iterations, or several."""
+    text = PLACES.replace("BODY", body)
+    module = Parser(make_context(), text).parse_module()
+    assert (unordered(module) is not None) == late
 
 
 SHUFFLES = """
