@@ -138,7 +138,8 @@ def measure(case: Case, kind: str) -> dict[str, Error]:
     extended = tuple(map(_extended, arrays))
     with np.errstate(all="ignore"):
         exact, unit = case.formula(*extended), case.unit(case.formula, extended)
-        found = {OURS: np.asarray(sw.compile(module_of(case, kind), threads=1)(*arrays))}
+        exe = sw.compile(module_of(case, kind), threads=1, target=case.target)
+        found = {OURS: np.asarray(exe(*arrays))}
         for peer, call in PEERS.items():
             result = call(case, arrays)
             if result is not None:

@@ -52,6 +52,7 @@ class Case:
         node: the operator in ONNX.
         types: the element types.
         in_numpy: whether the formula is a peer: what people compute with NumPy.
+        target: what the program is compiled for.
     """
 
     program: Callable[..., Any] | None
@@ -62,3 +63,4 @@ class Case:
     node: Node | None = None
     types: tuple[str, ...] = FLOATS
     in_numpy: bool = True
+    target: str = "host"

@@ -51,11 +51,18 @@ def _nn(name: str, **options: Any) -> Callable[..., Any]:
     return lambda t, x: getattr(t.nn.functional, name)(x, **options)
 
 
+def on_device(name: str) -> Case:
+    """A function that a device computes, and the host has of its C library."""
+    program = function(name, getattr(np, name)).program
+    return Case(program, getattr(np, name), types=("f32", "f64"), target="cuda:sm_90,emulated")
+
+
 ELEMENTWISE: dict[str, Case] = {
     **{
         name: function(name, getattr(np, name))
         for name in ("exp", "log", "tanh", "sin", "cos", "tan", "sinh", "cosh")
     },
+    **{f"{name} of a device": on_device(name) for name in ("sin", "cos", "tan")},
     **{
         name: function(name, getattr(np, f"arc{name[1:]}"))
         for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")

@@ -3,7 +3,8 @@
 LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
 becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py` and
 `arcs.py`, each with its maximum error over all of f32, for f64 in `doubles.py` and
-`double_arcs.py`, and for both in `hyperbolic.py`. Source: `math`. Target: `arith` and those
+`double_arcs.py`, and for both in `hyperbolic.py`. `circles.py` and `double_circles.py` are for
+devices. Source: `math`. Target: `arith` and those
 operations of `math` that are one instruction.
 """
 
@@ -36,6 +37,7 @@ from .math_to_arith import (
     arcs,
     circles,
     double_arcs,
+    double_circles,
     double_power,
     doubles,
     halves,
@@ -88,12 +90,15 @@ _F64: dict[type[Operation], _Expansion] = {
     math.TanhOp: hyperbolic.tanh,
 }
 
-_ON_DEVICE: dict[type[Operation], _Expansion] = {
-    math.CosOp: circles.cos,
-    math.SinOp: circles.sin,
-    math.TanOp: circles.tan,
+_ON_DEVICE: dict[tuple[type[Operation], Attribute | None], _Expansion] = {
+    (math.CosOp, f32): circles.cos,
+    (math.SinOp, f32): circles.sin,
+    (math.TanOp, f32): circles.tan,
+    (math.CosOp, f64): double_circles.cos,
+    (math.SinOp, f64): double_circles.sin,
+    (math.TanOp, f64): double_circles.tan,
 }
-"""Functions of f32 that the C library has where there is one."""
+"""Functions that the C library has where there is one."""
 
 _CONSTANT_POWERS: dict[float, _Expansion] = {
     -1.0: polynomials.reciprocal,
@@ -137,7 +142,7 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
     if element == f64:
         # A product of pairs is precise by what a fused multiply-add does not round.
         pairs = isinstance(op, math.PowFOp)
-        expansion = None if pairs and not target.has(FMA) else _F64.get(type(op))
+        expansion = None if pairs and not _fuses(target) else _F64.get(type(op))
     elif element != f32:
         return None
     elif isinstance(op, math.ErfOp):
@@ -147,9 +152,14 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
         expansion = polynomials.exp_of_small
     else:
         expansion = _F32.get(type(op))
-        if expansion is None and target.device is not None:
-            expansion = _ON_DEVICE.get(type(op))
+    if expansion is None and target.device is not None:
+        expansion = _ON_DEVICE.get((type(op), element))
     return None if expansion is None else (expansion, tuple(op.operands))
+
+
+def _fuses(target: Target) -> bool:
+    """Whether what executes kernels has fused multiply-adds, as every device does."""
+    return target.device is not None or target.has(FMA)
 
 
 def _conversion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValue, ...]] | None:
@@ -292,7 +302,7 @@ class ConvertMathToArithPass(ModulePass):
     -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma. Operations that
     are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and other functions
     stay for `convert-math-to-llvm`; on a target without fma that one is a product and a sum. For a
-    target with a device, no cos, sin and tan of f32 are left.
+    target with a device, no cos, sin and tan of f32 and f64 are left.
     Numbers of 16 bits are computed with in f32 where the target has no arithmetic for them, and f16
     is converted by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
@@ -320,5 +330,5 @@ class ConvertMathToArithPass(ModulePass):
             if allowed("expand", run[0]):
                 _expand(run, places, target)
         places.insert_constants()
-        if not target.has(FMA):
+        if not _fuses(target):
             _unfuse(op)

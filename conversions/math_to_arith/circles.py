@@ -16,15 +16,23 @@ from xdsl.ir import SSAValue
 from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
 
-_QUARTERS = 2 / scalar_math.pi
+QUARTERS = 2 / scalar_math.pi
 # pi/2 in two parts, the first of 33 bits: n times it is exact.
 _QUARTER, _QUARTER_REST = 1.5707963267341256, 6.077100506506192e-11
-_ROUND = 1.5 * 2.0**52
+ROUND = 1.5 * 2.0**52
 """Adding this to a number below 2^51 rounds it to an integer, whose last bits are its own."""
-_LARGE = 2.0**20
+LARGE = 2.0**20
 
-_BITS = 0xA2F9836E_4E441529_FC2757D1_F534DDC0_DB629599_3C439041_FE5163AB
-"""2/pi, the 224 bits after the point."""
+TWO_OVER_PI = int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561"
+    "B7246E3A424DD2E006492EEA09D1921CFE1DEB1CB129A73EE88235F52EBB4484"
+    "E99C7026B45F7E413991D639835339F49C845F8BBDF9283B1FF897FFDE05980F"
+    "EF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B"
+    "3D0739F78A5292EA6BFB5FB11F8D5D0856033046FC7B6BAB",
+    16,
+)
+"""2/pi, the 1216 bits after the point."""
+_BITS = TWO_OVER_PI >> (1216 - 224)
 _WORDS = [_BITS >> (32 * n) & 0xFFFFFFFF for n in reversed(range(8))]
 """The same in words, after one before the point."""
 
@@ -37,22 +45,22 @@ _COS = tuple((-1) ** n / scalar_math.factorial(2 * n) for n in range(8))
 def sin(e: Arithmetic, x: SSAValue) -> SSAValue:
     """The sine; that of a zero is the zero."""
     sine, cosine, quarters = _of_angle(e, x)
-    found = e.select(_is_odd(e, quarters), cosine, sine)
-    return _rounded(e, _negated(e, found, quarters), x)
+    found = e.select(is_odd(e, quarters), cosine, sine)
+    return _rounded(e, negated(e, found, quarters), x)
 
 
 def cos(e: Arithmetic, x: SSAValue) -> SSAValue:
     """The cosine."""
     sine, cosine, quarters = _of_angle(e, x)
-    found = e.select(_is_odd(e, quarters), sine, cosine)
+    found = e.select(is_odd(e, quarters), sine, cosine)
     ahead = e.wrapping(arith.AddiOp, quarters, e.wide_bits(1))
-    return _rounded(e, _negated(e, found, ahead))
+    return _rounded(e, negated(e, found, ahead))
 
 
 def tan(e: Arithmetic, x: SSAValue) -> SSAValue:
     """The tangent; that of a zero is the zero."""
     sine, cosine, quarters = _of_angle(e, x)
-    odd, d = _is_odd(e, quarters), e.in_f64()
+    odd, d = is_odd(e, quarters), e.in_f64()
     over = e.select(odd, cosine, sine)
     under = e.select(odd, e.unary(arith.NegfOp, sine), cosine)
     return _rounded(e, d.div(over, under), x)
@@ -66,7 +74,7 @@ def _of_angle(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]
     d, size = e.in_f64(), e.unary(math.AbsFOp, x)
     wide = e.cast(upstream.ExtFOp, size, e.f64)
     near, large = _near(d, wide), _far(e, size)
-    is_near = e.compare("olt", size, e.constant(_LARGE))
+    is_near = e.compare("olt", size, e.constant(LARGE))
     rest, quarters = (e.select(is_near, a, b) for a, b in zip(near, large, strict=True))
     rest = d.add(rest, d.sub(wide, wide))
     square = d.mul(rest, rest)
@@ -76,8 +84,8 @@ def _of_angle(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]
 
 def _near(d: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The rest and the number of quarters for x below 2^20."""
-    rounded = d.fma(x, d.constant(_QUARTERS), d.constant(_ROUND))
-    n = d.sub(rounded, d.constant(_ROUND))
+    rounded = d.fma(x, d.constant(QUARTERS), d.constant(ROUND))
+    n = d.sub(rounded, d.constant(ROUND))
     minus = d.unary(arith.NegfOp, n)
     rest = d.fma(minus, d.constant(_QUARTER), x)
     rest = d.fma(minus, d.constant(_QUARTER_REST), rest)
@@ -135,11 +143,12 @@ def _word(e: Arithmetic, x: SSAValue, number: int) -> SSAValue:
     return found
 
 
-def _is_odd(e: Arithmetic, number: SSAValue) -> SSAValue:
+def is_odd(e: Arithmetic, number: SSAValue) -> SSAValue:
+    """Whether an integer is odd."""
     return e.cast(arith.TruncIOp, number, e.i1)
 
 
-def _negated(e: Arithmetic, value: SSAValue, quarters: SSAValue) -> SSAValue:
+def negated(e: Arithmetic, value: SSAValue, quarters: SSAValue) -> SSAValue:
     """Minus a value where the number of quarters is 2 or 3 (mod 4)."""
     sign = e.integer(arith.AndIOp, quarters, e.wide_bits(2))
     sign = e.wrapping(arith.ShLIOp, sign, e.wide_bits(62))
@@ -149,6 +158,9 @@ def _negated(e: Arithmetic, value: SSAValue, quarters: SSAValue) -> SSAValue:
 def _rounded(e: Arithmetic, value: SSAValue, odd_in: SSAValue | None = None) -> SSAValue:
     """A value as f32, times the sign of what the function is odd in."""
     found = e.cast(upstream.TruncFOp, value, e.type)
-    if odd_in is None:
-        return found
-    return e.mul(found, e.copysign(e.constant(1.0), odd_in))
+    return found if odd_in is None else signed(e, found, odd_in)
+
+
+def signed(e: Arithmetic, value: SSAValue, x: SSAValue) -> SSAValue:
+    """A value times the sign of x."""
+    return e.mul(value, e.copysign(e.constant(1.0), x))

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, math
 from xdsl.ir import SSAValue
 
 from .arithmetic import Arithmetic
-from .doubles import Pair, quick_two_sum, two_product
+from .doubles import Pair, quick_two_sum, quotient, two_product
 
 _ASIN = (
     0.16666666666666669,
@@ -106,18 +106,9 @@ def atan(e: Arithmetic, x: SSAValue) -> SSAValue:
     above = e.select(large, e.constant(-1.0), above[0]), e.select(large, zero, above[1])
     below = e.select(large, size, below[0]), e.select(large, zero, below[1])
     turns = e.select(large, e.constant(0.5), e.select(middle, e.constant(0.25), zero))
-    arc, rest = _small_arc(e, _quotient(e, above, below))
+    arc, rest = _small_arc(e, quotient(e, above, below))
     high, low = quick_two_sum(e, e.mul(turns, e.constant(_PI)), arc)
     return e.copysign(e.add(high, e.add(low, e.fma(turns, e.constant(_PI_LOW), rest))), x)
-
-
-def _quotient(e: Arithmetic, a: Pair, b: Pair) -> Pair:
-    """a / b."""
-    inverse = e.div(e.constant(1.0), b[0])
-    quotient = e.mul(a[0], inverse)
-    minus = e.unary(arith.NegfOp, quotient)
-    rest = e.fma(minus, b[1], e.add(e.fma(minus, b[0], a[0]), a[1]))
-    return quotient, e.mul(rest, inverse)
 
 
 def _small_arc(e: Arithmetic, tangent: Pair) -> Pair:

@@ -43,6 +43,15 @@ def two_product(e: Arithmetic, a: SSAValue, b: SSAValue) -> Pair:
     return product, e.fma(a, b, e.unary(arith.NegfOp, product))
 
 
+def quotient(e: Arithmetic, a: Pair, b: Pair) -> Pair:
+    """a / b, on a target with fma."""
+    inverse = e.div(e.constant(1.0), b[0])
+    first = e.mul(a[0], inverse)
+    minus = e.unary(arith.NegfOp, first)
+    rest = e.fma(minus, b[1], e.add(e.fma(minus, b[0], a[0]), a[1]))
+    return first, e.mul(rest, inverse)
+
+
 # Exponentials
 
 _LOG2_E, _LOG2_E_REST = 1.4426950408889634, 2.0355273740931033e-17

@@ -362,8 +362,17 @@ func.func @circle(%x: f32) -> f32 {
   func.return %y : f32
 }
 
-// DEVICE-LABEL: func.func @wide_circle(
-// DEVICE-NEXT:    math.sin
+// The rest is a number and what it lacks, by four parts of pi/2.
+// CHECK-LABEL:  func.func @wide_circle(%x: f64) -> f64 {
+// CHECK-NEXT:     math.sin
+// DEVICE-LABEL: func.func @wide_circle(%x: f64) -> f64 {
+// DEVICE-NOT:     math.sin
+// DEVICE:         %[[NEAR:.*]] = arith.cmpf olt, %[[SIZE:.*]], %{{.*}} : f64
+// DEVICE:         math.fma %[[SIZE]]
+// DEVICE-COUNT-4: math.fma
+// DEVICE:         arith.select %[[NEAR]]
+// DEVICE-NOT:     arith.truncf
+// DEVICE:         func.return
 func.func @wide_circle(%x: f64) -> f64 {
   %y = math.sin %x : f64
   func.return %y : f64
