@@ -32,6 +32,8 @@ from .debug import DebugInfo
 from .machine import initialize
 from .translate import translate
 
+_THREADS_TOGETHER = 1024
+"""The threads that a multiprocessor runs at a time, each with up to 64 of its 65,536 registers."""
 _WORD, _NARROW = ir.IntType(64), ir.IntType(32)
 _KNOWN = re.compile(
     r"(fma|sqrt|fabs|floor|ceil|trunc|rint|roundeven|copysign|minnum|maxnum|minimum|maximum|smin|"
@@ -165,6 +167,9 @@ def _add_kernel(
         builder.branch(run)
         _define_threads(module, thread, what.block)
         set.add(kernel.attributes, f'"nvvm.reqntid"="{what.block}"')
+        # Without it, the assembler may spill registers to run more blocks at a time.
+        together = min(2, max(1, _THREADS_TOGETHER // what.block))
+        set.add(kernel.attributes, f'"nvvm.minctasm"="{together}"')
         for function in (kernel, thread):
             set.add(function.attributes, "convergent")
     builder.position_at_end(run)

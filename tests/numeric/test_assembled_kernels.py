@@ -99,6 +99,16 @@ def test_kernels_of_models_stay_within_budgets(model: str) -> None:
 
 
 @needs_ptxas
+def test_two_tiles_of_a_product_fit_a_multiprocessor() -> None:
+    """Of 256 threads each; together they have 65,536 registers."""
+    module = built(lambda b, x: b.dense(x, floats(256, 16)), (256, 16))
+    exe = sw.compile(module, target="cuda:sm_90,emulated")
+    (kernel,) = sw.assemble(exe.ir("ptx"), "sm_90").kernels
+    assert ".reqntid 256" in exe.ir("ptx")
+    assert 2 * 256 * kernel.registers <= 1 << 16, str(kernel)
+
+
+@needs_ptxas
 def test_resources_are_those_of_the_kernel() -> None:
     made = sw.assemble(KERNEL, "sm_90")
     (kernel,) = made.kernels
