@@ -30,6 +30,7 @@ from ...dialects.rt.abi import BARRIER, SHUFFLE, THREAD, THREADS
 from ..ptx.kernels import DeviceCode, DeviceKernel, KernelArgument
 from .debug import DebugInfo
 from .machine import initialize
+from .operations import SHARED_ADDRESS
 from .translate import translate
 
 _THREADS_TOGETHER = 1024
@@ -42,6 +43,11 @@ _KNOWN = re.compile(
 )
 """The intrinsics that LLVM's back end for devices has. It ends the process at others."""
 _INTRINSIC = re.compile(r"^declare .*@\"?llvm\.([\w.]+)", re.MULTILINE)
+
+_SHARED = re.compile(
+    rf"^define weak( .*@\"?{re.escape(SHARED_ADDRESS)}.*\(\)).*(?= #)", re.MULTILINE
+)
+"""The functions that return where shared memory is: weak ones, which passes do not look into."""
 
 _PLAIN = (
     (re.compile(r"^(\.target \w+), debug$", re.MULTILINE), r"\1"),
@@ -262,6 +268,13 @@ def _assembly(text: str, device: Device) -> tuple[str, dict[str, list[set[bytes]
     tuning = llvm.create_pipeline_tuning_options(speed_level=2)
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
+    if SHARED_ADDRESS in text:
+        # Loads and stores have their alignment now, by which neighbours are merged.
+        text = _SHARED.sub(r"define internal\1 alwaysinline", str(module))
+        module = llvm.parse_assembly(text, llvm.create_context())
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.run(module, builder)
     found = machine.emit_assembly(module)
     for pattern, replacement in _PLAIN:
         found = pattern.sub(replacement, found)

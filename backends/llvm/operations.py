@@ -48,6 +48,8 @@ EmitT = TypeVar("EmitT", bound=Emit)
 
 _I32 = ir.IntType(32)
 _OPAQUE = ir.PointerType()
+SHARED_ADDRESS = "address.of."
+"""Begins the names of functions that return where shared memory of a block is."""
 _AGGREGATES = (llvm.LLVMStructType, llvm.LLVMArrayType)
 _MOST_ON_STACK = 1 << 20
 _EMIT: dict[str, Emit] = {}
@@ -302,7 +304,16 @@ def _shared(op: llvm.AllocaOp, builder: ir.IRBuilder, count: int) -> Any:
     made: Any = ir.GlobalVariable(builder.module, kind, name, addrspace=3)
     made.linkage, made.initializer = "internal", ir.Constant(kind, ir.Undefined)
     made.align = alignment_of(op, op.alignment) if op.alignment is not None else 16
-    return builder.addrspacecast(made, _OPAQUE)
+    # LLVM knows the alignment of a result, but not that of a cast between address spaces.
+    function = ir.Function(builder.module, ir.FunctionType(_OPAQUE, ()), f"{SHARED_ADDRESS}{name}")
+    function.linkage = "weak"
+    function.return_value.add_attribute("noalias")
+    function.return_value.attributes.align = made.align
+    for attribute in ("nounwind", "readnone"):
+        function.attributes.add(attribute)
+    inside = ir.IRBuilder(function.append_basic_block())
+    inside.ret(inside.addrspacecast(made, _OPAQUE))
+    return builder.call(function, ())
 
 
 @_emits("llvm.alloca")

@@ -51,6 +51,8 @@ SHUFFLED_BYTES = (4, 8)
 """The sizes of the elements that threads of a warp read from registers of each other."""
 SHARED_BYTES = 48 << 10
 """The memory that the threads of a block have in common without asking for more."""
+VECTOR_BYTES = 16
+"""The most that a thread loads or stores with one instruction."""
 
 
 def check_levels(op: LoopBase) -> None:

@@ -46,13 +46,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.traits import ConstantLike, is_side_effect_free
 
 from ....core.algebra.affine import normalized, polynomial
 from ....core.algebra.expressions import Variable, variables
 from ....core.algebra.polynomials import Polynomial
+from ....core.dtypes import byte_size
 from ....core.ir.typed import memref_type
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, Space, SpaceAttr
@@ -61,7 +62,7 @@ from ....dialects.loop.names import free_names, free_suffix
 from ....dialects.loop.nests import Consumed, loop_named, loop_names, perfect_nest, refusal
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.proofs.in_place import written_in
-from ....dialects.loop.proofs.levels import is_in_block
+from ....dialects.loop.proofs.levels import VECTOR_BYTES, is_in_block
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
@@ -83,7 +84,7 @@ def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
     threads of the block, the part that one iteration of the reduction reads at a time. So the
     reduction is the outer one of two, and its iterations are panels. Each thread keeps its
     accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
-    have an odd number of elements, so that a column is in as many banks.
+    have an odd number of elements, or of vectors of 16 bytes, so that a column is in as many banks.
 
     What the inner reduction computes alike in all threads, such as the weights of entries and their
     columns, is computed once, an iteration by each thread:
@@ -275,6 +276,15 @@ def _differs(value: SSAValue, nest: Sequence[ForOp]) -> bool:
     return is_made_in(value, nest[0]) or any(value is loop.variable for loop in nest)
 
 
+def _pitch(size: int, element: Attribute) -> int:
+    """The elements from a row of a panel to the next one, so that a column is in as many banks.
+
+    Rows of whole vectors stay aligned to these: their number is odd then.
+    """
+    lanes = VECTOR_BYTES // byte_size(element)
+    return size | 1 if size % lanes else (size // lanes | 1) * lanes
+
+
 class _StagePanels(Rebuild):
     def __init__(
         self,
@@ -368,8 +378,9 @@ class _StagePanels(Rebuild):
         """Emit the copy of a panel by the threads of the block, its last dimension fastest."""
         load, kept = panel.load, panel.kept
         shape = [panel.sizes[dim] for dim in kept]
-        rows = [*shape[:-1], shape[-1] | 1] if len(shape) > 1 else shape
-        kind = MemRefType(load.result.type, rows, memory_space=SpaceAttr(Space.SHARED))
+        element = load.result.type
+        rows = [*shape[:-1], _pitch(shape[-1], element)] if len(shape) > 1 else shape
+        kind = MemRefType(element, rows, memory_space=SpaceAttr(Space.SHARED))
         copy = self.emit(LocalOp(kind), load).result
         base = f"{self.target.loop_name.data}{'p' * (number + 1 + (self.terms is not None))}"
         endings = [str(place) if place else "" for place in range(len(kept))]
