@@ -72,7 +72,10 @@ class StepwellOptMain(DriverArguments):
         super().register_all_frontends()
 
         def parse(stream: IO[bytes]) -> ModuleOp:
-            self._text = stream.read().decode()
+            try:
+                self._text = stream.read().decode()
+            except UnicodeDecodeError as error:
+                raise StepwellError(f"cannot read {self.get_input_name()}: not a text") from error
             # Operations need their lines, for diagnostics.
             remarks = (self.args.remarks, self.args.remarks_filter)
             parser = self._make_parser(
@@ -115,7 +118,7 @@ class StepwellOptMain(DriverArguments):
             if path.is_dir():
                 raise StepwellError(f"cannot open {path}: Is a directory")
             kind = self.args.frontend or path.suffix.removeprefix(".")
-            if kind not in self.available_frontends:
+            if kind not in self.available_frontends and path.exists():
                 kinds = ", ".join(f".{name}" for name in self.available_frontends)
                 hint = "-f mlir reads it anyway"
                 if kind == "onnx":

@@ -9,6 +9,7 @@ import typer
 
 from .command import CompileOptions, ModelPath, err, out
 from .grouped import grouped
+from .outputs import check_folder
 from .progress import passes_shown
 
 
@@ -48,6 +49,7 @@ def export(
     from ..api.exporting import exported
     from ..backends.c.interface import identifier
 
+    check_folder("--output", output)
     module = options.load(model)
     with passes_shown("exporting"):
         prefix = identifier(model.stem) if name is None else name

@@ -28,7 +28,7 @@ from .instrumented import instrumented
 from .instruments import Instruments
 from .messages import worded
 from .models import ARTEFACT, stage_in
-from .outputs import check_compiled
+from .outputs import check_compiled, check_folder
 from .profile import profile
 from .progress import passes_shown
 from .report import report
@@ -220,6 +220,8 @@ def demo(
     """Compile and run a graph neural network and a digit classifier of this package."""
     from .demo import demonstrate
 
+    if save is not None:
+        check_folder("--save", save)
     demonstrate(out, save)
 
 

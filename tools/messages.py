@@ -47,7 +47,8 @@ def excerpt_of(error: BaseException) -> str | None:
         return error.excerpt
     if not isinstance(error, ParseError) or not isinstance(error.span.input.content, str):
         return None
-    return excerpt(error.span.input.content, error.span.start, error.span.end)
+    text = error.span.input.content
+    return excerpt(text, error.span.start, error.span.end) if text.strip() else None
 
 
 def worded(error: BaseException) -> str:

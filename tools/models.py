@@ -33,7 +33,8 @@ def load_model(path: Path, shapes: Mapping[str, tuple[int, ...]], trusted: bool 
         ImportModelError: if the file is neither, or cannot be imported.
     """
     if not path.is_file():
-        raise ImportModelError(explain("model", f"no such file: {path}"))
+        fact = f"{path} is a folder" if path.is_dir() else f"no such file: {path}"
+        raise ImportModelError(explain("model", fact))
     if trusted and path.suffix != ".mlir":
         raise InputError(explain("--trusted", "applies to MLIR text only", got=path.name))
     if path.suffix == ".onnx":
@@ -158,6 +159,8 @@ def read_array(path: Path, option: str = "--input") -> Any:
     Raises:
         InputError: if it is neither.
     """
+    import numpy as np
+
     from ..core.files.reading import ReadingError, opened_npz, read_npy
 
     try:
@@ -166,16 +169,27 @@ def read_array(path: Path, option: str = "--input") -> Any:
         from scipy.sparse import csr_array, load_npz
 
         with opened_npz(path) as file:
+            with np.load(file) as archive:
+                names = archive.files
+            if "format" not in names:
+                fact = f"it has arrays ({', '.join(names)}), expected a sparse matrix of SciPy"
+                raise ReadingError(f"{fact}; an array is read from a .npy file")
+            file.seek(0)
             return csr_array(load_npz(file))
     except ReadingError as error:
         raise InputError(explain(option, f"cannot read {path}: {error}")) from error
 
 
-def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Sequence[Any]) -> None:
-    """Write results as `["y=y.npy"]` says; `y.npy` alone for a single result."""
-    import numpy as np
+def files_of_results(texts: Sequence[str], specs: Sequence[ValueSpec]) -> list[tuple[str, int]]:
+    """The files that `["y=y.npy"]` names, each with the number of its result.
 
+    `y.npy` alone is the file of a single result.
+
+    Raises:
+        InputError: if there is no such result, or no such file could be written.
+    """
     names = [spec.name for spec in specs]
+    found: list[tuple[str, int]] = []
     for text in texts:
         name, equals, file = text.partition("=")
         if not equals and len(names) == 1:
@@ -185,7 +199,22 @@ def write_arrays(texts: Sequence[str], specs: Sequence[ValueSpec], arrays: Seque
             raise InputError(explain("--output", "no such output", expected=expected, got=text))
         if not file.endswith(".npy"):
             raise InputError(explain("--output", "the name of an array ends with .npy", got=text))
-        try:
-            np.save(file, arrays[names.index(name)])
-        except OSError as error:
-            raise StepwellError(f"cannot write {file}: {error.strerror}") from error
+        if not Path(file).parent.is_dir():
+            fact = f"cannot write {file}: the folder {Path(file).parent} does not exist"
+            raise InputError(explain("--output", fact))
+        found.append((file, names.index(name)))
+    return found
+
+
+def write_array(file: str, array: Any) -> None:
+    """Write a result.
+
+    Raises:
+        StepwellError: if the file cannot be written.
+    """
+    import numpy as np
+
+    try:
+        np.save(file, array)
+    except OSError as error:
+        raise StepwellError(f"cannot write {file}: {error.strerror}") from error

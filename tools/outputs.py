@@ -35,6 +35,16 @@ def check_output(option: str, path: Path, what: str, endings: Sequence[str]) -> 
         raise InputError(explain(option, fact))
 
 
+def check_folder(option: str, path: Path) -> None:
+    """Check, before anything is computed, that a folder is none or can be written to.
+
+    Raises:
+        InputError: if it is a file.
+    """
+    if path.exists() and not path.is_dir():
+        raise InputError(explain(option, f"{path} is a file, expected a folder"))
+
+
 def check_compiled(path: Path, stage: str | None) -> None:
     """Check the name of what `stepwell compile` writes: a program, or a stage.
 

@@ -10,7 +10,7 @@ import typer
 from ..core.pipelines.stages import IR_STAGES, check_stage
 from .command import CompileOptions, ModelPath, out
 from .grouped import grouped
-from .models import read_inputs, write_arrays
+from .models import files_of_results, read_inputs, write_array
 
 
 @grouped
@@ -48,9 +48,11 @@ def run(
     if at is not None:
         check_stage(at)
     exe, arrays = options.called(model, lambda specs, _: read_inputs(inputs or [], specs))
+    files = files_of_results(outputs or [], exe.outputs)
     results = exe(*arrays) if at is None else exe.run_at(at, *arrays)
     results = results if isinstance(results, tuple) else (results,)
-    write_arrays(outputs or [], exe.outputs, results)
+    for file, number in files:
+        write_array(file, results[number])
     for spec, result in zip(exe.outputs, results, strict=True):
         out.print(f"[bold]{spec.name}[/] {'x'.join(map(str, result.shape))} {result.dtype}")
         if not outputs:

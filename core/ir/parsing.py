@@ -112,6 +112,8 @@ def unknown_operation(ctx: Context, name: str) -> str:
 
 
 _HEX = ("0x", "0X")
+_NO_OPERATION = "Could not parse entire input!"
+"""What xDSL says of text in which an operation is missing."""
 
 
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -170,7 +172,11 @@ class MlirParser(Parser):
             if _NUMBERS.search(self._current_token.span.input.content):
                 _drop_empty_hints(module)
             return module
-        except (ParseError, DiagnosticException):
+        except ParseError as error:
+            if error.msg == _NO_OPERATION:
+                error.msg = "expected an operation"
+            raise
+        except DiagnosticException:
             raise
         except RecursionError as error:
             self._refuse("nested too deeply", error)

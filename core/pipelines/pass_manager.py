@@ -18,6 +18,7 @@ from ..logs import logger
 from ..progress import report
 from .fixpoint import bounded_rewrites
 from .pass_text import pass_text
+from .passes_of_xdsl import failures_worded
 
 OPEN_STAGES = ("optimized", "kernels")
 """The stages whose operations may come from rules, operators and kernels of plug-ins and users.
@@ -110,7 +111,7 @@ def _drop(ctx: CompilerContext, op: ModuleOp, hooks: Sequence[PassHook]) -> None
 
 def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
     try:
-        with bounded_rewrites(step.name):
+        with failures_worded(step), bounded_rewrites(step.name):
             step.apply(ctx, op)
     except StepwellError:
         raise

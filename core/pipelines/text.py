@@ -32,6 +32,7 @@ _STRING = r'"(?:\\.|[^"\\])*+"?'
 _GAP = re.compile(rf"({_STRING})|\s+")
 _TOKEN = re.compile(rf'{_STRING}|[][(){{}},]|[^][(){{}},"]+')
 _ANCHOR = re.compile(r"[A-Za-z_]\w*\.[\w.]+")
+_UNQUOTED = re.compile(r"([\w-]+)=(?![-+]?\d)([^\s\",{}[\]()]*[^\w\s\",{}[\]()-][^\s\",{}[\]()]*)")
 _MODULE = "builtin.module"
 _SHOWN = 60
 _DEEPEST = 16
@@ -84,7 +85,10 @@ def entries(text: str) -> tuple[PassEntry, ...]:
         found = tuple(_entries(whole, ()))
     except (ArgSpecParseError, ValueError) as error:
         reason = str(error).strip().splitlines()[-1].strip()
-        raise CompileError(explain("pipeline", f"cannot read {_shown(text)}: {reason}")) from error
+        unquoted = _UNQUOTED.search(whole)
+        hint = None if unquoted is None else f'quote the value: {unquoted[1]}="{unquoted[2]}"'
+        fact = f"cannot read {_shown(text)}: {reason}"
+        raise CompileError(explain("pipeline", fact, hint=hint)) from error
     if (
         found
         and all(entry.anchors[:1] == (_MODULE,) for entry in found)

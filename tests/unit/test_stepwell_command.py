@@ -212,6 +212,13 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["run", "{m}", "-i", "z=z.npy"], "--input: no such input, expected x=FILE.npy, got z=z"),
         (["run", "{m}", "-i", "x=no.npy"], "--input: cannot read no.npy: No such file"),
         (["run", "{m}", "-i", "x={m}"], "not an array in NumPy's format"),
+        (
+            ["run", "{m}", "-i", "x={f}/x.npz"],
+            "x.npz: it has arrays (a, b), expected a sparse matrix of SciPy; an array is read from",
+        ),
+        (["run", "{f}/m.onnx"], "m.onnx is a folder"),
+        (["export", "{m}", "-o", "{m}"], "m.mlir is a file, expected a folder"),
+        (["demo", "--save", "{m}"], "--save: "),
         (["bench", "{m}", "--vs", "abacus"], "--vs: unknown peer, expected numpy, onnxruntime"),
         (["bench", "{m}", "--vs", "onnxruntime"], "--vs: onnxruntime runs ONNX models only"),
         (["bench", "{m}", "--size", "n=3"], "--size: no such symbolic size, expected batch, got n"),
@@ -231,7 +238,11 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
 def test_errors_are_one_line(
     model: Path, args: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([arg.replace("{m}", str(model)) for arg in args]) == 1
+    folder = model.parent
+    np.savez(folder / "x.npz", a=np.zeros(2), b=np.zeros(2))
+    (folder / "m.onnx").mkdir(exist_ok=True)
+    args = [arg.replace("{m}", str(model)).replace("{f}", str(folder)) for arg in args]
+    assert run(args) == 1
     printed = capsys.readouterr()
     assert printed.err.startswith("stepwell: error: ")
     assert message in printed.err

@@ -163,11 +163,6 @@ def test_text_nested_too_deeply(source: Path, capsys: pytest.CaptureFixture[str]
     assert max(map(len, said.splitlines())) < 200
 
 
-def test_bytes_that_are_no_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source.write_bytes(b"\xff\xfe\x00")
-    assert "can't decode byte 0xff" in failure([str(source)], capsys)
-
-
 def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "missing.mlir"
     expected = f"stepwell-opt: error: cannot open {missing}: No such file or directory"
@@ -207,6 +202,59 @@ def test_wrong_options(args: list[str], message: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().err
     assert printed.startswith(f"stepwell-opt: error: {message}")
     assert printed.count("\n") == 1
+
+
+UNREGISTERED = """pdl.pattern : benefit(1) {
+  %t = pdl.type
+  %x = pdl.operand : %t
+  %y = pdl.operand : %t
+  %op = pdl.operation "arith.addi" (%x, %y : !pdl.value, !pdl.value) -> (%t : !pdl.type)
+  pdl.rewrite %op {
+    %new = pdl.operation "arith.adi" (%x : !pdl.value) -> (%t : !pdl.type)
+    pdl.replace %op with %new
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ('apply-pdl{pdl-file="no.pdl"}', "apply-pdl: pdl-file: cannot read no.pdl: No such file"),
+        ('func.func(apply-pdl{pdl-file="."})', "func.func(apply-pdl): pdl-file: cannot read .: Is"),
+        ('apply-pdl{pdl-file="binary"}', "apply-pdl: pdl-file: cannot read binary: not a text"),
+        ('apply-pdl{pdl-file="half"}', "apply-pdl: cannot read half:2:1: "),
+        ('apply-pdl{pdl-file="pattern"}', "apply-pdl: cannot use pattern: Could not find op type"),
+        ("apply-pdl{pdl-file=p.mlir}", "pipeline: cannot read 'apply-pdl{pdl-file=p.mlir}': Unkn"),
+        ('eqsat-add-costs{cost-file="half"}', "eqsat-add-costs: cannot use half: Expecting value"),
+        ('apply-pdl-interp{pdl-interp-file="m.mlir"}', "apply-pdl-interp: cannot use m.mlir: matc"),
+        ("mlir-opt{executable=no}", "mlir-opt: no is not available"),
+    ],
+)
+def test_files_of_passes(
+    source: Path,
+    passes: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(source.parent)
+    source.write_text(ADD.replace("return %a", "return %unused"))
+    Path("binary").write_bytes(b"\xff\xfe")
+    Path("half").write_text("func.func @f(\n")
+    Path("pattern").write_text(UNREGISTERED)
+    printed = failure(["m.mlir", "-p", passes], capsys)
+    assert printed.startswith(f"stepwell-opt: error: {message}")
+    assert printed.endswith('; quote the value: pdl-file="p.mlir"') == ("p.mlir" in passes)
+
+
+def test_input_that_is_no_text(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = source.with_suffix("")
+    assert failure([str(missing)], capsys).endswith("/m: No such file or directory")
+    source.write_bytes(b"\xff\xfe\x00")
+    assert failure([str(source)], capsys).endswith("/m.mlir: not a text")
+    source.write_bytes(b"")
+    assert failure([str(source)], capsys).endswith("m.mlir:1:1: expected an operation")
 
 
 def test_traceback_on_demand(source: Path) -> None:
