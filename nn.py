@@ -93,6 +93,8 @@ class SparseMatrix(torch.nn.Module):
 
 def _check(rows: Any, columns: Any, values: Any, shape: Any) -> None:
     for name, given in (("rows", rows), ("columns", columns), ("values", values)):
+        if not isinstance(given, torch.Tensor):
+            _refuse(f"{name} is no tensor", "a tensor", type(given).__name__)
         if given.shape != (len(rows),):
             _refuse(f"{name} has the wrong shape", [len(rows)], list(given.shape))
     if not values.is_floating_point():
@@ -106,8 +108,8 @@ def _check(rows: Any, columns: Any, values: Any, shape: Any) -> None:
             _refuse(fact, f"0 to {size - 1}", int(outside[0]))
 
 
-def _refuse(fact: str, expected: object, got: object) -> NoReturn:
-    raise InputError(explain("SparseMatrix", fact, expected=expected, got=got))
+def _refuse(fact: str, expected: object, got: object, subject: str = "SparseMatrix") -> NoReturn:
+    raise InputError(explain(subject, fact, expected=expected, got=got))
 
 
 class SparseLinear(torch.nn.Module):
@@ -141,6 +143,9 @@ class SparseLinear(torch.nn.Module):
 
     def forward(self, x: SparseMatrix) -> Any:
         """The result, of shape [N, out_features]."""
+        if not isinstance(x, SparseMatrix):
+            got = type(x).__name__
+            _refuse("wrong features", "a SparseMatrix", got, subject="SparseLinear")
         values = torch.nn.functional.dropout(x.values, self.dropout, self.training)
         y = x(self.weight.t(), values)
         return y if self.bias is None else y + self.bias

@@ -30,7 +30,11 @@ class Activation(Layer):
     _signature: inspect.Signature
 
     def __init__(self, *args: Any, **parameters: Any) -> None:
-        subject, bound = type(self).__name__, self._signature.bind(*args, **parameters)
+        subject = type(self).__name__
+        try:
+            bound = self._signature.bind(*args, **parameters)
+        except TypeError as problem:
+            raise TypeError(f"{subject}: {problem}") from None
         bound.apply_defaults()
         for key, value in bound.arguments.items():
             setattr(self, key, _checked(subject, key, value, self._signature.parameters[key]))

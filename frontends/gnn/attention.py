@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -179,11 +180,12 @@ class GATConv(_Attention):
 
     def convolve(self, context: Context, sources: Value, targets: Value, name: str) -> Value:
         b = context.builder
-        x = apply(context, Linear(self.weight), sources, name)
+        x = apply(context, Linear.of("GATConv", "weight", self.weight), sources, name)
         h = other = self._apart(context, x)
         if sources is not targets or self.weight_dst is not None:
             own = self.weight if self.weight_dst is None else self.weight_dst
-            other = self._apart(context, apply(context, Linear(own), targets, f"{name}.lin_dst"))
+            layer = Linear.of("GATConv", "weight_dst", own)
+            other = self._apart(context, apply(context, layer, targets, f"{name}.lin_dst"))
         source, target = (
             b.reduce(y * b.constant(part, f"{name}.{key}", h.dtype), "sum", [2])
             for y, key, part in ((h, "att_src", self.att_src), (other, "att_dst", self.att_dst))
@@ -247,13 +249,15 @@ class GATv2Conv(_Attention):
         self.att = _attention("GATv2Conv", "att", att)
         self.heads, self.channels = self.att.shape
         width = self.heads * self.channels
-        self.left = Linear(shaped("GATv2Conv", "weight_l", weight_l, (width, None)), bias_l)
-        self.right = self.left
+
+        def linear(what: str, weight: Any, bias: Any = None, bias_name: str = "") -> Linear:
+            matrix = shaped("GATv2Conv", what, weight, (width, None))
+            return Linear.of("GATv2Conv", what, matrix, bias, bias_name)
+
+        self.left = self.right = linear("weight_l", weight_l, bias_l, "bias_l")
         if weight_r is not None:
-            self.right = Linear(shaped("GATv2Conv", "weight_r", weight_r, (width, None)), bias_r)
-        self.edge = None
-        if weight_edge is not None:
-            self.edge = Linear(shaped("GATv2Conv", "weight_edge", weight_edge, (width, None)))
+            self.right = linear("weight_r", weight_r, bias_r, "bias_r")
+        self.edge = None if weight_edge is None else linear("weight_edge", weight_edge)
         self.concat = concat
         self.bias = bias_of("GATv2Conv", bias, width if concat else self.channels)
         self.negative_slope = float(negative_slope)
@@ -326,7 +330,8 @@ class TransformerConv(_Attention):
         concat: bool = True,
     ) -> None:
         subject = "TransformerConv"
-        self.query, self.key, self.value = (Linear(*part) for part in (query, key, value))
+        pairs = (("query", query), ("key", key), ("value", value))
+        self.query, self.key, self.value = (Linear.of_pair(subject, *pair) for pair in pairs)
         self.heads, self.concat = whole(subject, "heads", heads), concat
         width = self.query.weight.shape[0]
         self.channels = width // self.heads
@@ -335,16 +340,18 @@ class TransformerConv(_Attention):
         for what, part in (("key", self.key), ("value", self.value)):
             shaped(subject, what, part.weight, (width, None))
         out = width if concat else self.channels
-        self.skip = None if skip is None else Linear(*skip)
+        self.skip = None if skip is None else Linear.of_pair(subject, "skip", skip)
         if self.skip is not None:
             shaped(subject, "skip", self.skip.weight, (out, None))
         self.edge = self.beta = None
         if weight_edge is not None:
-            self.edge = Linear(shaped(subject, "weight_edge", weight_edge, (width, None)))
+            matrix = shaped(subject, "weight_edge", weight_edge, (width, None))
+            self.edge = Linear.of(subject, "weight_edge", matrix)
         if weight_beta is not None:
             if self.skip is None:
                 raise error(subject, "weight_beta requires skip")
-            self.beta = Linear(shaped(subject, "weight_beta", weight_beta, (1, 3 * out)))
+            matrix = shaped(subject, "weight_beta", weight_beta, (1, 3 * out))
+            self.beta = Linear.of(subject, "weight_beta", matrix)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

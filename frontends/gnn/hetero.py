@@ -78,8 +78,7 @@ class HeteroConv(HeteroLayer):
     """
 
     def __init__(self, convs: Mapping[EdgeType, Layer], aggr: str = "sum") -> None:
-        if not convs:
-            raise error("HeteroConv", "there is no layer")
+        _check_layers("HeteroConv", convs)
         for kind, layer in convs.items():
             _check_edge_type("HeteroConv", kind)
             if not isinstance(layer, Layer):
@@ -122,8 +121,7 @@ class PerType(HeteroLayer):
     """
 
     def __init__(self, layers: Mapping[str, Layer]) -> None:
-        if not layers:
-            raise error("PerType", "there is no layer")
+        _check_layers("PerType", layers)
         for layer in layers.values():
             if not isinstance(layer, Layer):
                 raise error("PerType", "not a layer", "Linear(...), ...", type(layer).__name__)
@@ -284,6 +282,14 @@ def _symbols(names: Iterable[str], what: str) -> dict[str, str]:
         symbol = f"{plain}_{what}" if plain[:1].isalpha() else f"{what}_{plain}"
         found[name] = f"{symbol}_{len(found)}" if symbol in found.values() else symbol
     return found
+
+
+def _check_layers(subject: str, layers: object) -> None:
+    """Refuse what is not a dictionary with a layer in it."""
+    if not isinstance(layers, Mapping):
+        raise error(subject, "not a dictionary of layers", "{type: layer}", type(layers).__name__)
+    if not layers:
+        raise error(subject, "there is no layer")
 
 
 def _check_edge_type(subject: str, kind: object) -> None:

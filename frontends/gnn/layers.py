@@ -7,7 +7,7 @@ element type of its features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -106,14 +106,41 @@ class Linear(Layer):
     """
 
     _state = {"weight": "weight", "bias": "bias"}
+    _owner = "Linear"
+    """The layer that errors name."""
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         self.weight = matrix_of("Linear", weight)
         self.bias = bias_of("Linear", bias, self.weight.shape[0])
 
+    @staticmethod
+    def of(owner: str, what: str, weight: Any, bias: Any = None, bias_name: str = "bias") -> Linear:
+        """A linear layer that is part of another one, with the names that its arguments have there.
+
+        Raises:
+            InputError: for wrong shapes or dtypes.
+        """
+        matrix = matrix_of(owner, weight, what)
+        made = Linear(matrix, bias_of(owner, bias, len(matrix), bias_name))
+        made._owner = owner
+        return made
+
+    @staticmethod
+    def of_pair(owner: str, what: str, given: Any) -> Linear:
+        """The linear layer of an argument of another layer that is its weight and its bias.
+
+        Raises:
+            InputError: if it is no pair of them, or for wrong shapes or dtypes.
+        """
+        if not isinstance(given, (tuple, list)) or not 1 <= len(given) <= 2:
+            got = f"{len(given)} values" if isinstance(given, (tuple, list)) else type(given)
+            got = got if isinstance(got, str) else got.__name__
+            raise error(owner, f"{what} is not a weight and a bias", "(weight, bias)", got)
+        return Linear.of(owner, f"weight of {what}", *given, bias_name=f"bias of {what}")
+
     def emit(self, context: Context, x: Value, name: str) -> Value:
         if len(x.shape) == 2:
-            check_width("Linear", name, x, self.weight.shape[1])
+            check_width(self._owner, name, x, self.weight.shape[1])
         b = context.builder
         bias = None if self.bias is None else b.constant(self.bias, f"{name}.bias", x.dtype)
         if is_sparse(x.ssa.type):
@@ -147,7 +174,7 @@ def layers_of(subject: str, nn: Layer | Sequence[Layer]) -> tuple[Layer, ...]:
     Raises:
         InputError: if `nn` is not a layer or a sequence of layers.
     """
-    found = (nn,) if isinstance(nn, Layer) else tuple(nn)
+    found = tuple(nn) if isinstance(nn, Iterable) else (nn,)
     for layer in found:
         if not isinstance(layer, Layer):
             got = getattr(layer, "__name__", type(layer).__name__)

@@ -51,12 +51,13 @@ class MessagePassing(Convolution):
     """
 
     def __init__(self, aggr: str | Sequence[str] = "sum") -> None:
-        subject, kinds = type(self).__name__, (aggr,) if isinstance(aggr, str) else tuple(aggr)
+        subject = type(self).__name__
+        kinds = tuple(aggr) if isinstance(aggr, (list, tuple)) else (aggr,)
         if not kinds:
             raise error(subject, "there is no aggr", ", ".join((*_KINDS, SOFTMAX)))
-        if len(kinds) > 1 and SOFTMAX in kinds:
+        names = [one_of(subject, "aggr", kind, (*_KINDS, SOFTMAX)) for kind in kinds]
+        if len(names) > 1 and SOFTMAX in names:
             raise error(subject, "softmax does not go with another aggr", SOFTMAX, kinds)
-        names = (one_of(subject, "aggr", kind, (*_KINDS, SOFTMAX)) for kind in kinds)
         self.aggr = tuple(_KINDS.get(name, name) for name in names)
 
     def message(self, b: Builder, x_i: Value, x_j: Value, edge_attr: Value | None) -> Any:
@@ -205,7 +206,7 @@ class GINEConv(Convolution):
     ) -> None:
         self.nn = layers_of("GINEConv", nn)
         self.eps = number("GINEConv", "eps", eps)
-        self.edge = None if edge is None else Linear(*edge)
+        self.edge = None if edge is None else Linear.of_pair("GINEConv", "edge", edge)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

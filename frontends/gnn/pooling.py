@@ -13,7 +13,7 @@ from ...core.boundary.arrays import refuse_mask
 from ..builder import Value
 from .context import Context
 from .layers import Layer
-from .weights import error, require_dense
+from .weights import array_of, error, require_dense, whole
 
 
 class _Pool(Layer):
@@ -35,7 +35,7 @@ class _Pool(Layer):
         # A tuple, because arrays in the fields of a layer are its weights.
         self.batch = None if batch is None else tuple(_numbers(type(self).__name__, batch))
         largest = max(self.batch, default=-1) if self.batch is not None else 0
-        self.size = largest + 1 if size is None else size
+        self.size = largest + 1 if size is None else whole(type(self).__name__, "size", size, 0)
         if largest >= self.size:
             fact = "batch is out of range"
             raise error(type(self).__name__, fact, f"0 to {self.size - 1}", largest)
@@ -80,7 +80,7 @@ class GlobalMaxPool(_Pool):
 
 def _numbers(subject: str, batch: np.ndarray) -> list[int]:
     refuse_mask(subject, batch)
-    array = np.asarray(batch)
+    array = array_of(subject, "batch", batch)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         got = f"{array.dtype} of shape {array.shape}"
         raise error(subject, "batch is not a vector of integers", "one index per node", got)

@@ -15,7 +15,16 @@ from ..builder import Builder, Value
 from .activations import ReLU
 from .context import Context
 from .layers import Layer, Linear, add_bias, apply, chained, layers_of
-from .weights import bias_of, check_width, error, number, require_dense, shaped, whole
+from .weights import (
+    bias_of,
+    check_width,
+    error,
+    matrix_of,
+    number,
+    require_dense,
+    shaped,
+    whole,
+)
 
 
 class SGConv(Layer):
@@ -41,7 +50,7 @@ class SGConv(Layer):
         K: int = 1,
         add_self_loops: bool = True,
     ) -> None:
-        self.lin = Linear(weight, bias)
+        self.lin = Linear.of("SGConv", "weight", weight, bias)
         self.steps = whole("SGConv", "K", K)
         self.add_self_loops = add_self_loops
 
@@ -54,7 +63,9 @@ class SGConv(Layer):
         a = b.normalize(context.adjacency, self_loops=self.add_self_loops)
         # The product commutes with the sums, so the narrower rows are summed.
         out, width = self.lin.weight.shape
-        y = apply(context, Linear(self.lin.weight), x, f"{name}.lin") if out < width else x
+        y, product = x, Linear.of("SGConv", "weight", self.lin.weight)
+        if out < width:
+            y = apply(context, product, x, f"{name}.lin")
         require_dense("SGConv", f'layer "{name}"', y)
         for _ in range(self.steps):
             y = b.spmm(a, y)
@@ -282,7 +293,11 @@ class ARMAConv(Layer):
 
 def _linears(subject: str, weights: Sequence[np.ndarray]) -> tuple[Linear, ...]:
     """Linear layers of one shape."""
-    if not len(weights):
+    if not isinstance(weights, (list, tuple)):
+        raise error(subject, "weights are no list of matrices", got=type(weights).__name__)
+    if not weights:
         raise error(subject, "there is no weight")
-    first = Linear(weights[0])
-    return tuple(Linear(shaped(subject, "weight", w, first.weight.shape)) for w in weights)
+    first = matrix_of(subject, weights[0], "first weight")
+    return tuple(
+        Linear.of(subject, "weight", shaped(subject, "weight", w, first.shape)) for w in weights
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -80,7 +80,8 @@ class JumpingKnowledge(Layer):
         lstm: Sequence[np.ndarray] | None = None,
         att: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        self.inner = checked("JumpingKnowledge", tuple(layers))
+        given = tuple(layers) if isinstance(layers, Iterable) else (layers,)
+        self.inner = checked("JumpingKnowledge", given)
         self.mode = one_of("JumpingKnowledge", "mode", mode, ("cat", "max", "lstm"))
         if {lstm is None, att is None} != {mode != "lstm"}:
             fact = f'weights do not go with mode "{mode}"'
@@ -88,7 +89,7 @@ class JumpingKnowledge(Layer):
             got = [name for name, given in (("lstm", lstm), ("att", att)) if given is not None]
             raise error("JumpingKnowledge", fact, expected, ", ".join(got) or "none")
         if lstm is not None and att is not None:
-            self.att = Linear(*att)
+            self.att = Linear.of_pair("JumpingKnowledge", "att", att)
             # The weights of torch's LSTM, as `Builder.lstm` takes those of two directions.
             if len(lstm) != 8:
                 fact = "lstm does not have the weights of two directions"

@@ -22,6 +22,18 @@ def error(subject: str, fact: str, expected: object = None, got: object = None) 
     return InputError(explain(subject, fact, expected=expected, got=got))
 
 
+def array_of(subject: str, what: str, values: Any) -> np.ndarray:
+    """The array of an argument.
+
+    Raises:
+        InputError: if its parts differ in shape.
+    """
+    try:
+        return np.asarray(values)
+    except ValueError as problem:
+        raise error(subject, f"{what} is not an array: {problem}") from problem
+
+
 def floats(subject: str, what: str, values: Any) -> np.ndarray:
     """The array of a weight.
 
@@ -29,10 +41,7 @@ def floats(subject: str, what: str, values: Any) -> np.ndarray:
         InputError: if it is not an array of floats.
     """
     refuse_mask(f"{subject}: {what}", values)
-    try:
-        array = np.asarray(values)
-    except ValueError as problem:
-        raise error(subject, f"the {what} is not an array: {problem}") from problem
+    array = array_of(subject, f"the {what}", values)
     if array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise error(subject, f"the {what} has the wrong dtype", "f16, f32 or f64", array.dtype)
     return array
@@ -53,25 +62,25 @@ def shaped(subject: str, what: str, values: Any, shape: tuple[int | None, ...]) 
     return array
 
 
-def matrix_of(subject: str, weight: Any) -> np.ndarray:
+def matrix_of(subject: str, weight: Any, what: str = "weight") -> np.ndarray:
     """The matrix of a weight.
 
     Raises:
         InputError: if it is not a matrix of floats.
     """
-    array = floats(subject, "weight", weight)
+    array = floats(subject, what, weight)
     if array.ndim != 2:
-        raise error(subject, "the weight is not a matrix", "two dimensions", array.shape)
+        raise error(subject, f"the {what} is not a matrix", "two dimensions", array.shape)
     return array
 
 
-def bias_of(subject: str, bias: Any, width: int) -> np.ndarray | None:
+def bias_of(subject: str, bias: Any, width: int, what: str = "bias") -> np.ndarray | None:
     """The vector of a bias of `width` elements, or None.
 
     Raises:
         InputError: if it has another shape, or is not an array of floats.
     """
-    return None if bias is None else shaped(subject, "bias", bias, (width,))
+    return None if bias is None else shaped(subject, what, bias, (width,))
 
 
 def number(subject: str, what: str, value: Any) -> float:
@@ -80,7 +89,7 @@ def number(subject: str, what: str, value: Any) -> float:
     Raises:
         InputError: if it is anything else.
     """
-    array = np.asarray(value)
+    array = array_of(subject, what, value)
     if array.size != 1 or array.dtype.kind not in "fiu":
         raise error(subject, f"{what} is not a number", "a number", repr(value))
     return float(array.reshape(()))
@@ -103,9 +112,9 @@ def one_of(subject: str, what: str, name: object, known: Sequence[str]) -> str:
     Raises:
         InputError: if it is another one.
     """
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise error(subject, f"unknown {what}", ", ".join(known), repr(name))
-    return str(name)
+    return name
 
 
 def check_width(subject: str, name: str, x: Value, width: int) -> None:

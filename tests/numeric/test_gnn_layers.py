@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -290,6 +291,61 @@ ONES = np.ones((4, 3), np.float32)
 def test_bad_layers_are_one_error(call: Callable[[], object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         call()
+
+
+PAIR = (ONES, np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: gnn.SAGEConv(ONES, ONES),
+            r"SAGEConv: the bias has the wrong shape, expected \(4,",
+        ),
+        (lambda: gnn.SAGEConv(ONES[0]), "SAGEConv: the weight_l is not a matrix"),
+        (lambda: gnn.SAGEConv(ONES, project=ONES), "SAGEConv: project is not a weight and a bias"),
+        (lambda: gnn.GraphConv(ONES, ONES), "GraphConv: the bias has the wrong shape"),
+        (lambda: gnn.SGConv(ONES, ONES), "SGConv: the bias has the wrong shape"),
+        (lambda: gnn.TAGConv(ONES), "TAGConv: weights are no list of matrices"),
+        (
+            lambda: gnn.GATv2Conv(ONES, ONES, ONES[:, :1], bias_l=ONES),
+            "GATv2Conv: the bias_l has the wrong shape",
+        ),
+        (
+            lambda: gnn.TransformerConv(PAIR, (ONES, ONES[0]), PAIR),
+            "TransformerConv: the bias of key has the wrong shape",
+        ),
+        (lambda: gnn.TransformerConv(ONES, PAIR, PAIR), "TransformerConv: query is not a weight"),
+        (lambda: gnn.GINEConv(gnn.ReLU(), edge=ONES), "GINEConv: edge is not a weight and a bias"),
+        (
+            lambda: gnn.Sequential(gnn.TransformerConv(PAIR, PAIR, PAIR)).to_module(
+                gnn.Graph.from_edge_index([[0], [1]], 3), np.ones((3, 5), np.float32)
+            ),
+            'TransformerConv: the weight of layer "transformerconv_0.lin_query" does not fit',
+        ),
+    ],
+)
+def test_errors_name_the_layer_of_the_caller(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=f"^{message}"):
+        call()
+
+
+NO_LAYERS = ("BatchSpec", "EdgeListSpec", "Graph", "GraphSpec", "Layer")
+
+
+@pytest.mark.parametrize("name", sorted(set(gnn.__all__) - set(NO_LAYERS)))
+def test_any_argument_is_an_error_of_the_layer(name: str) -> None:
+    """Or of Python, for their number."""
+    ragged = (ONES, ONES[0])
+    values = [ONES, ONES[0], None, "sum", 5, [ONES], ragged, [gnn.ReLU()], {}, gnn.Linear]
+    found = set[str]()
+    for args in (*((value,) for value in values), *itertools.permutations(values, 2)):
+        try:
+            getattr(gnn, name)(*args)
+        except (InputError, TypeError) as error:
+            found.add(str(error))
+    assert all(re.match(rf"{name}(: |\.__init__\(\) )", text) for text in found), found
 
 
 class TestTorchGeometric:

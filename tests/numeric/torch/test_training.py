@@ -193,6 +193,7 @@ def test_sparse_matrices_of_others() -> None:
         ({"rows": torch.zeros(2)}, "rows has the wrong dtype, expected .*int64, got .*float32"),
         ({"columns": torch.tensor([0])}, r"columns has the wrong shape, expected \[2\], got \[1\]"),
         ({"values": torch.ones(2, 1)}, r"values has the wrong shape, expected \[2\]"),
+        ({"rows": [0, 1]}, "rows is no tensor, expected a tensor, got list"),
         ({"values": torch.tensor([1, 1])}, "values are no floats, expected floats, got .*int64"),
     ],
 )
@@ -205,13 +206,15 @@ def test_wrong_parts(change: dict[str, Any], text: str) -> None:
 
 
 def test_wrong_matrix() -> None:
-    from stepwell.nn import SparseMatrix
+    from stepwell.nn import SparseLinear, SparseMatrix
 
     for wrong in (torch.zeros(2, 2), 3):
         with pytest.raises(
             InputError, match="SparseMatrix: wrong matrix, expected a sparse tensor"
         ):
             SparseMatrix.of(wrong)
+    with pytest.raises(InputError, match="SparseLinear: wrong features, expected a SparseMatrix"):
+        SparseLinear(2, 3)(torch.zeros(2, 2))
 
 
 def test_dropout(caplog: pytest.LogCaptureFixture, all_tests: bool) -> None:
