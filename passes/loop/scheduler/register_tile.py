@@ -18,7 +18,6 @@ rows stay in registers: MR * NV * S + MR + NV.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ....core.target import Target
@@ -65,6 +64,83 @@ class RegisterTile:
         return self.vectors * self.sums
 
 
+@dataclass(frozen=True)
+class _Product:
+    """The rows and columns to cut into tiles, and the machine that computes them."""
+
+    target: Target
+    lanes: int
+    rows: int | None
+    columns: int | None
+    sums: int
+    odd: bool
+    """Whether a last panel may have a tile of its own."""
+    exact: bool
+    """Whether a part of a vector is several narrower ones, instead of one with a mask."""
+
+    @property
+    def registers(self) -> int:
+        """The vector registers, without those of splats that are loaded ahead."""
+        return self.target.vector_registers - (0 if self.target.memory_operands else AHEAD)
+
+    def height(self, vectors: int) -> int:
+        """The most rows of a tile with so many vectors in each."""
+        addresses = self.target.general_registers - OTHER_ADDRESSES
+        return max(1, min(addresses, _most_rows(self.registers, vectors, self.sums)))
+
+    def cycles(self, columns: int) -> float:
+        """Those of a row of a tile for each step of the sum: of its fmas, or of its loads."""
+        each = self.target.fma_per_cycle
+        whole, rest = divmod(columns, self.lanes)
+        vectors = self.exact_vectors(columns) if self.exact else whole + (rest > 0)
+        fmas = vectors / each
+        if self.odd and self.is_narrower(columns):
+            fmas = whole / each + 1 / NARROW
+        return max(fmas, LOAD / max(1, each / 2) * (1 + vectors / self.height(vectors)))
+
+    def exact_vectors(self, columns: int) -> int:
+        """The vectors of a row without masks: whole ones, and halves, quarters and so on."""
+        return columns // self.lanes + (columns % self.lanes).bit_count()
+
+    def is_narrower(self, columns: int) -> bool:
+        """Whether a last vector of half the width makes a panel faster."""
+        return self.target.has_fast_halves and 0 < columns % self.lanes <= self.lanes // 2
+
+    def cut(self) -> tuple[int, int]:
+        """The vectors of a panel, and the columns of a last one with a tile of its own, or 0."""
+        columns, lanes = self.columns, self.lanes
+        fewest = FEWEST_ROWS if self.rows is None else max(1, min(self.rows, FEWEST_ROWS))
+        choices = [
+            n for n in (2, 3, 4, 1) if _most_rows(self.registers, n * self.sums) >= fewest
+        ] or [1]
+        if columns is None:
+            return choices[0], 0
+        few = self.rows is not None and self.rows < WELL_USED
+        if few and not self.exact:
+            # Reading the panels takes longest.
+            return min(choices, key=lambda n: -columns % (n * lanes)), 0
+        of_all: dict[int, float] = {}
+        of_peeled: dict[int, float] = {}
+        for n in choices:
+            whole, rest = divmod(columns, n * lanes)
+            panel, last = self.cycles(n * lanes), self.cycles(rest) if rest else 0.0
+            of_all[n] = (whole + (rest > 0)) * panel if whole else last
+            if self.odd and whole and rest:
+                of_peeled[n] = whole * panel + last
+        if self.exact:
+            of_all |= of_peeled
+        # A tile of few rows needs all columns for its accumulators.
+        best = min(
+            of_all, key=lambda n: (of_all[n], few and n in of_peeled, -columns % (n * lanes))
+        )
+        peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
+        if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1):
+            best = peeled
+        elif not self.exact or best not in of_peeled:
+            return best, 0
+        return best, columns % (best * lanes)
+
+
 def choose_tile(
     target: Target,
     lanes: int,
@@ -94,33 +170,19 @@ def choose_tile(
         packed: whether panels are padded, so that all lanes of the last one can be loaded. On a
             machine without masks others consist of whole vectors and parts of one.
     """
-    registers = target.vector_registers - (0 if target.memory_operands else AHEAD)
     if columns is not None and columns < lanes:
         lanes = power_of_two_from(columns)
-    fewest = FEWEST_ROWS if rows is None else max(1, min(rows, FEWEST_ROWS))
-    choices = [n for n in (2, 3, 4, 1) if _most_rows(registers, n * sums) >= fewest] or [1]
-    addresses = target.general_registers - OTHER_ADDRESSES
-
-    def height(n: int) -> int:
-        """The most rows of a tile with n vectors in each."""
-        return max(1, min(addresses, _most_rows(registers, n, sums)))
-
-    vectors, last = choices[0], 0
     exact = odd and not packed and not target.has_masks
-    if columns is not None and rows is not None and rows < WELL_USED and not exact:
-        # Reading the panels takes longest.
-        vectors = min(choices, key=lambda n: -columns % (n * lanes))
-    elif columns is not None:
-        few = exact and rows is not None and rows < WELL_USED
-        vectors, last = _cut(target, lanes, columns, choices, height, odd, exact, few)
-    width, in_a_row, most = vectors * lanes, vectors * sums, height(vectors)
+    product = _Product(target, lanes, rows, columns, sums, odd, exact)
+    vectors, last = product.cut()
+    width, in_a_row, most = vectors * lanes, vectors * sums, product.height(vectors)
     if odd and columns is not None and columns < width:
         if exact:
-            width, vectors = columns, _exact_vectors(columns, lanes)
-            in_a_row, most = vectors * sums, height(vectors)
-        elif _is_narrower(target, columns, lanes):
+            width, vectors = columns, product.exact_vectors(columns)
+            in_a_row, most = vectors * sums, product.height(vectors)
+        elif product.is_narrower(columns):
             # Splats of two widths are loaded ahead, those of all rows.
-            width, most = columns, min(most, (registers - vectors) // (in_a_row + 1))
+            width, most = columns, min(most, (product.registers - vectors) // (in_a_row + 1))
     if apart and apart % target.l1_way_bytes == 0:
         most = min(most, target.l1_ways)
     best = _rows_of_tile(target, rows, most, in_a_row)
@@ -143,65 +205,6 @@ def _rows_of_tile(target: Target, rows: int | None, most: int, in_a_row: int) ->
     least = min(most, -(-wanted // in_a_row))
     best = min(range(most, least - 1, -1), key=lambda m: -rows % m)
     return best if best >= WELL_USED else max(least, -(-rows // -(-rows // most)))
-
-
-def _cut(
-    target: Target,
-    lanes: int,
-    columns: int,
-    choices: Sequence[int],
-    height: Callable[[int], int],
-    odd: bool,
-    exact: bool,
-    few: bool,
-) -> tuple[int, int]:
-    """The vectors of a panel and the columns of a last one with a tile of its own, 0 for none.
-
-    Args:
-        choices: numbers of vectors of a panel, the preferred one first.
-        height: the most rows of a tile with so many vectors in each.
-        odd: whether a last panel may have a tile of its own.
-        exact: whether a part of a vector is several narrower ones, instead of one with a mask.
-        few: whether a tile has so few rows that it needs all columns for its accumulators.
-    """
-
-    def cycles(columns: int) -> float:
-        """Those of a row of a tile for each step of the sum: of its fmas, or of its loads."""
-        whole, rest = divmod(columns, lanes)
-        vectors = _exact_vectors(columns, lanes) if exact else whole + (rest > 0)
-        fmas = vectors / target.fma_per_cycle
-        if odd and _is_narrower(target, columns, lanes):
-            fmas = whole / target.fma_per_cycle + 1 / NARROW
-        load = LOAD / max(1, target.fma_per_cycle / 2)
-        return max(fmas, load * (1 + vectors / height(vectors)))
-
-    of_all: dict[int, float] = {}
-    of_peeled: dict[int, float] = {}
-    for n in choices:
-        whole, rest = divmod(columns, n * lanes)
-        panel, last = cycles(n * lanes), cycles(rest) if rest else 0.0
-        of_all[n] = (whole + (rest > 0)) * panel if whole else last
-        if odd and whole and rest:
-            of_peeled[n] = whole * panel + last
-    if exact:
-        of_all |= of_peeled
-    best = min(of_all, key=lambda n: (of_all[n], few and n in of_peeled, -columns % (n * lanes)))
-    peeled = min(of_peeled, key=lambda n: of_peeled[n], default=best)
-    if of_peeled.get(peeled, math.inf) * PEELED <= of_all[best] * (PEELED - 1):
-        best = peeled
-    elif not exact or best not in of_peeled:
-        return best, 0
-    return best, columns % (best * lanes)
-
-
-def _exact_vectors(columns: int, lanes: int) -> int:
-    """The vectors of a row without masks: whole ones, and halves, quarters and so on."""
-    return columns // lanes + (columns % lanes).bit_count()
-
-
-def _is_narrower(target: Target, columns: int, lanes: int) -> bool:
-    """Whether a last vector of half the width makes a panel faster."""
-    return target.has_fast_halves and 0 < columns % lanes <= lanes // 2
 
 
 def partial_sums(target: Target, accumulators: int) -> int:
