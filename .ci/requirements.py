@@ -38,7 +38,7 @@ def oldest(line: str) -> str:
     Raises:
         SystemExit: if it allows any version.
     """
-    found = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)(?:>=|~=)([\d.]+)(?:,<[\d.]+)?", line)
+    found = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)(?:>=|~=)([\d.]+)(?:,(?:<|!=)[\d.]+)*", line)
     if found is None:
         raise SystemExit(f"pyproject.toml: no lowest version, expected name>=version, got {line}")
     return "==".join(found.groups())
