@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,7 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-from ..harness import close, floats, onnx_results, results, same
+from ..harness import cases, close, floats, onnx_results, results, same
 
 Shape = Sequence[int | str]
 
@@ -110,10 +111,14 @@ def test_operators(name: str) -> None:
             close(run(*arrays), wanted)
 
 
-@pytest.mark.parametrize("shape", [("n", "c", "h", "w"), (2, 3, "h", 6), ("n", 3, 7, 6)], ids=str)
-@pytest.mark.parametrize("order", [0, 1])
-def test_places_of_maxima(shape: Shape, order: int) -> None:
+IMAGES: list[Shape] = [("n", "c", "h", "w"), (2, 3, "h", 6), ("n", 3, 7, 6)]
+STORED = [(IMAGES[0], 1), (IMAGES[1], 0), (IMAGES[2], 1)]
+
+
+@pytest.mark.parametrize("image", cases([*itertools.product(IMAGES, (0, 1))], STORED), ids=str)
+def test_places_of_maxima(image: tuple[Shape, int]) -> None:
     """They are places in the whole tensor, in the order in which it is stored."""
+    shape, order = image
     attributes = {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 0, 0, 1]}
     case = Case(
         "MaxPool",

@@ -112,7 +112,8 @@ def test_time_of_shipped_models(model: Callable[[], Any]) -> None:
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 SLOW = (
     *("bound_parameters", "fashion_mnist", "group_dense_add", "user_deployment"),
-    *("user_graph_networks", "user_performance", "user_student"),
+    *("user_graph_networks", "user_graph_on_disk", "user_performance", "user_student"),
+    "user_torch",
 )
 
 

@@ -25,7 +25,7 @@ def grid(places: list[list[float]]) -> Any:
     return torch.tensor(places).reshape(1, 1, -1, 2)
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("mode", cases(["bilinear", "nearest", "bicubic"], ["bilinear", "nearest"]))
 def test_places_that_are_not_numbers(mode: str, all_tests: bool) -> None:
     x = torch.arange(1.0, 13).reshape(1, 1, 3, 4)
     paddings = {"bilinear": PADDINGS, "nearest": PADDINGS[1:2], "bicubic": PADDINGS[:1]}[mode]
