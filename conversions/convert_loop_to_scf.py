@@ -8,7 +8,7 @@ A kernel is converted with four tables of functions by class of operation, which
 machine vectors of a block on demand; `transfers.py` loads and stores them at the places that
 `accesses.py` computes, and `contents.py` forwards
 stores to loads. `indices.py` does index arithmetic; `scopes.py` places each operation in the
-outermost legal loop.
+outermost legal loop. `aligned.py` says which arguments of a kernel are aligned on a device.
 
 The conversion does not depend on the target: `loop-legalize-vectors` has written down the layout
 of each block.
@@ -16,18 +16,22 @@ of each block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
     UnitAttr,
+    i64,
 )
-from xdsl.ir import Block, Region
+from xdsl.ir import Attribute, Block, Region
 from xdsl.passes import ModulePass
 
 from ..core.ir.walks import operations_in
@@ -35,7 +39,9 @@ from ..core.pipelines.actions import allowed, held_back
 from ..core.pipelines.budgets import SUMS
 from ..dialects.loop.ops import KernelOp
 from ..dialects.loop.proofs.in_place import sharing
+from ..dialects.loop.proofs.levels import VECTOR_BYTES
 from ..dialects.stages import reach
+from .loop_to_scf.aligned import aligned_arguments
 from .loop_to_scf.elementwise import ELEMENTWISE, elementwise
 from .loop_to_scf.loops import LOOPS
 from .loop_to_scf.memory import MEMORY
@@ -45,8 +51,12 @@ from .loop_to_scf.state import State, refuse
 _HANDLERS = ELEMENTWISE | MEMORY | LOOPS | SEARCHES
 
 
-def _convert_kernel(kernel: KernelOp) -> func.FuncOp:
+def _convert_kernel(kernel: KernelOp, aligned: Sequence[bool] | None) -> func.FuncOp:
     """The function that a kernel becomes.
+
+    Args:
+        kernel: the kernel.
+        aligned: which of its arguments a device finds at multiples of 16 bytes; None on a host.
 
     Raises:
         PassFailedException: naming an operation that cannot be converted.
@@ -64,11 +74,14 @@ def _convert_kernel(kernel: KernelOp) -> func.FuncOp:
     state.buffers.contents.drop_unread()
     emit.drop_unused_lanes()
     shared = sharing(kernel)
-    no_alias = DictionaryAttr({"llvm.noalias": UnitAttr()})
-    attrs = [
-        no_alias if isinstance(kind, MemRefType) and number not in shared else DictionaryAttr({})
-        for number, kind in enumerate(types)
-    ]
+    attrs: list[DictionaryAttr] = []
+    for number, kind in enumerate(types):
+        facts: dict[str, Attribute] = {}
+        if isinstance(kind, MemRefType) and number not in shared:
+            facts["llvm.noalias"] = UnitAttr()
+        if isinstance(kind, MemRefType) and aligned is not None and aligned[number]:
+            facts["llvm.align"] = IntegerAttr(VECTOR_BYTES, i64)
+        attrs.append(DictionaryAttr(facts))
     return func.FuncOp.create(
         properties={
             "sym_name": kernel.sym_name,
@@ -125,10 +138,11 @@ class ConvertLoopToScfPass(ModulePass):
     budget = SUMS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        aligned = aligned_arguments(op)
         for kernel in [inner for inner in operations_in(op) if isinstance(inner, KernelOp)]:
             if not allowed("convert kernel", kernel):
                 continue
-            function = _convert_kernel(kernel)
+            function = _convert_kernel(kernel, aligned.get(kernel.sym_name.data))
             block = kernel.parent
             assert block is not None
             block.insert_op_before(function, kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from ctypes import byref, c_int, c_int64, c_uint64, c_void_p
 from dataclasses import dataclass
@@ -15,11 +15,18 @@ import numpy as np
 from ..backends.ptx.kernels import DeviceCode, DeviceKernel
 from ..core.cuda import Driver, driver
 from ..core.errors import DeviceError, explain
-from .device import Buffer, CallMemory, DeviceCall, EmulatedDevice, ProgramDevice, Span
+from .device import (
+    ALIGNED,
+    Buffer,
+    CallMemory,
+    DeviceCall,
+    EmulatedDevice,
+    ProgramDevice,
+    Span,
+    part_with,
+)
 from .functions import may_go_on
 
-_ALIGNED = 256
-"""The driver aligns memory to this, and addresses on the device are those of the host modulo it."""
 _LOG, _LOG_BYTES = 5, 6
 """The options of the driver for a text of what is wrong with a module."""
 
@@ -71,7 +78,7 @@ class CudaDevice(ProgramDevice):
     @contextmanager
     def begin(self, placed: _Memory, memory: CallMemory) -> Iterator[_CudaCall]:
         """Begin a call in memory of its own."""
-        given, written = list(_joined(memory.given)), [memory.arena, *memory.results]
+        given, written = list(dict.fromkeys(memory.given)), [memory.arena, *memory.results]
         places, size = _laid_out([*given, *written])
         with _current(self._driver):
             start = placed.take(size)
@@ -178,8 +185,13 @@ class _CudaCall(DeviceCall):
 
     def to_device(self, address: int, size: int) -> None:
         what = f"copy of {size} bytes to the device"
-        start = self._place(address, size, what)[0]
-        self._driver.call("cuMemcpyHtoD_v2", start, address, size, what=what)
+        self._place(address, size, what)
+        # Arguments may overlap, and the device has each of them.
+        for one in self._regions:
+            first, end = max(address, one.address), min(address + size, one.address + one.size)
+            if first < end:
+                start = one.start + first - one.address
+                self._driver.call("cuMemcpyHtoD_v2", start, first, end - first, what=what)
 
     def to_host(self, address: int, size: int) -> None:
         what = f"copy of {size} bytes to the host"
@@ -224,10 +236,12 @@ class _CudaCall(DeviceCall):
 
     def _place(self, address: int, size: int, what: str) -> tuple[int, bool]:
         """Where memory of the host is on the device, and whether kernels may write to it."""
-        for one in self._regions:
-            if one.address <= address and address + size <= one.address + one.size:
-                return one.start + address - one.address, one.written
-        raise DeviceError(explain(what, "the device has no memory for it"))
+        spans = [(one.address, one.size) for one in self._regions]
+        found = part_with(spans, (address, size))
+        if found is None:
+            raise DeviceError(explain(what, "the device has no memory for it"))
+        number, offset = found
+        return self._regions[number].start + offset, self._regions[number].written
 
 
 def device_of(code: DeviceCode) -> ProgramDevice:
@@ -240,26 +254,11 @@ def device_of(code: DeviceCode) -> ProgramDevice:
     return EmulatedDevice(code) if code.emulated else CudaDevice(code)
 
 
-def _joined(spans: Iterable[Span]) -> Iterator[Span]:
-    """Memory in order, overlapping parts as one."""
-    first = end = 0
-    for address, size in sorted(set(spans)):
-        if address < end:
-            end = max(end, address + size)
-            continue
-        if end > first:
-            yield first, end - first
-        first, end = address, address + size
-    if end > first:
-        yield first, end - first
-
-
 def _laid_out(spans: Sequence[Span]) -> tuple[list[int], int]:
-    """Places for memory in an allocation, at the addresses on the host modulo `_ALIGNED`, and the
-    bytes of all."""
+    """Places for memory in an allocation, which the driver aligns, and the bytes of all."""
     places, end = list[int](), 0
-    for address, size in spans:
-        end += (address - end) % _ALIGNED
+    for _, size in spans:
+        end += -end % ALIGNED
         places.append(end)
         end += size
     return places, end

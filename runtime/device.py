@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, cast
 
 import numpy as np
@@ -33,6 +34,9 @@ from .functions import keep_error, may_go_on
 
 Span = tuple[int, int]
 """An address on the host, and a number of bytes."""
+ALIGNED = 256
+"""Each part of the memory of a call begins at a multiple of this on a device, whatever its address
+on the host: code for kernels relies on 16."""
 
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
 _COPY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
@@ -203,7 +207,9 @@ class EmulatedDevice(ProgramDevice):
     @contextmanager
     def begin(self, placed: Sequence[np.ndarray], memory: CallMemory) -> Iterator[_EmulatedCall]:
         """Begin a call, and count its launches."""
-        call = _EmulatedCall(self, memory.results)
+        parts = [(array.ctypes.data, array.nbytes) for array in placed]
+        parts += [*memory.given, memory.arena, *memory.results]
+        call = _EmulatedCall(self, memory.results, parts)
         for array in placed:
             call.to_device(array.ctypes.data, array.nbytes)
         self.launches = call.launches
@@ -211,9 +217,11 @@ class EmulatedDevice(ProgramDevice):
 
 
 class _EmulatedCall(DeviceCall):
-    def __init__(self, device: EmulatedDevice, results: Sequence[Span]) -> None:
+    def __init__(
+        self, device: EmulatedDevice, results: Sequence[Span], parts: Sequence[Span]
+    ) -> None:
         super().__init__(device.code)
-        self._kernels, self._results = device.kernels, results
+        self._kernels, self._results, self._parts = device.kernels, results, parts
         self._residence = Residence()
         self.launches: list[Emulation] = []
 
@@ -249,7 +257,9 @@ class _EmulatedCall(DeviceCall):
             size -= start
             raw = (ctypes.c_char * size).from_address(start) if size else b""
             data, name = np.frombuffer(cast(Any, raw), np.uint8), ", ".join(b.name for b in joined)
-            emulated = memory.add(Region(name, data, granules(found)))
+            _, shift = part_with(self._parts, (start, size)) or (0, 0)
+            region = Region(name, data, granules(found), shift=shift % ALIGNED)
+            emulated = memory.add(region)
             for one in joined:
                 passed[one.place] += emulated - start
         parameters = np.zeros(max(p.offset + p.size for p in found.parameters), np.uint8)
@@ -272,17 +282,36 @@ def _not_copied(subject: str, fact: str) -> EmulationError:
     return error
 
 
+def part_with(parts: Sequence[Span], span: Span) -> tuple[int, int] | None:
+    """The number of the part of memory that has some bytes, and their offset in it.
+
+    Of arguments that overlap, it is the one in which they are aligned best. None if no part has
+    them.
+    """
+    (address, size), found = span, list[tuple[int, int]]()
+    for number, (start, length) in enumerate(parts):
+        if start <= address and address + size <= start + length:
+            found.append((number, address - start))
+    return max(found, key=lambda pair: gcd(pair[1], ALIGNED), default=None)
+
+
 def _apart(buffers: Sequence[Buffer]) -> Iterator[list[Buffer]]:
-    """Buffers by address, those that overlap together."""
+    """Buffers by address; those that overlap, and of which some are written, together."""
     together, end = list[Buffer](), 0
     for one in sorted(buffers, key=lambda buffer: buffer.address):
         if together and one.address >= end:
-            yield together
+            yield from _joined(together)
             together = []
         end = max(end, one.address + one.size) if together else one.address + one.size
         together.append(one)
-    if together:
-        yield together
+    yield from _joined(together)
+
+
+def _joined(overlapping: Sequence[Buffer]) -> Iterator[list[Buffer]]:
+    if any(one.written for one in overlapping):
+        yield list(overlapping)
+    else:
+        yield from ([one] for one in overlapping)
 
 
 def functions_for_devices() -> Mapping[str, int]:

@@ -186,6 +186,7 @@ def _add_kernel(
     for given, argument in zip(thread.args, kernel.args, strict=True):
         if "noalias" in given.attributes:
             argument.attributes.add("noalias")
+        argument.attributes.align = given.attributes.align
 
 
 def _with_accesses(kernel: DeviceKernel, parameters: Sequence[set[bytes]]) -> DeviceKernel:

@@ -213,13 +213,19 @@ class _Decoder:
     # Memory
 
     def load(self) -> Action:
-        """``ld``."""
+        """``ld``. What it loads into a register that no other instruction names is no access.
+
+        LLVM loads 16 bytes where 12 of them are used.
+        """
         op = self.op
         if "param" in op.modifiers:
             return self._parameter()
         space, kind, dtype = self._space(), op.kind, dtype_of(op.kind)
         targets, address = _list(self.operand(0)), self.address(1)
         writes = [self.writer(name, kind) for name in targets]
+        used = [n for n, name in enumerate(targets) if self.kernel.named[name] > 1]
+        used = used or list(range(len(targets)))
+        end = dtype.itemsize * (used[-1] + 1)
         how = "atomic" if self._strong() else "read"
         self._check_access(len(targets))
         self.row.group = f"load {space}"
@@ -228,14 +234,14 @@ class _Decoder:
         def act(threads: Threads, lanes: Array) -> None:
             start = address(threads, lanes)
             count(threads, lanes, start)
-            columns = [np.empty(len(lanes), dtype) for _ in targets]
-            for chosen, region, at in _accesses(threads, lanes, start, space, width):
+            columns = {n: np.empty(len(lanes), dtype) for n in used}
+            for chosen, region, at in _accesses(threads, lanes, start, space, width, end):
                 who = threads.accessors(lanes[chosen])
-                for n, column in enumerate(columns):
+                for n, column in columns.items():
                     with _Located(chosen):
                         column[chosen] = region.load(at + n * dtype.itemsize, dtype, who, how)
-            for write, column in zip(writes, columns, strict=True):
-                write(threads, lanes, column)
+            for n, column in columns.items():
+                writes[n](threads, lanes, column)
 
         return act
 
@@ -528,9 +534,13 @@ class _Located:
 
 
 def _accesses(
-    threads: Threads, lanes: Array, address: Array, space: str, width: int
+    threads: Threads, lanes: Array, address: Array, space: str, width: int, end: int | None = None
 ) -> list[tuple[Array | slice, Region, Array]]:
-    """The accesses of threads to each region: which they are, and positions in it."""
+    """The accesses of threads to each region: which they are, and positions in it.
+
+    They are aligned to their width. Of its bytes, those up to `end` are accessed.
+    """
+    end = width if end is None else end
     found: list[tuple[Array | slice, Region, Array]] = []
     if space == "generic":
         shared, local = address >= memory.SHARED, address >= memory.LOCAL
@@ -542,17 +552,17 @@ def _accesses(
             if len(chosen):
                 moved = address[chosen] - np.uint64(start)
                 with _Located(chosen):
-                    parts = _accesses(threads, lanes[chosen], moved, name, width)
+                    parts = _accesses(threads, lanes[chosen], moved, name, width, end)
                 found += [(chosen[inner], region, at) for inner, region, at in parts]
         return found
     if space in ("global", "const"):
         for chosen, region, offset in threads.memory.of(address):
             with _Located(chosen):
-                found.append((chosen, region, region.positions(offset, width, None)))
+                found.append((chosen, region, region.positions(offset, width, end, None)))
         return found
     region = threads.spaces[space]
     part = threads.block[lanes] if space == "shared" else lanes
-    return [(slice(None), region, region.positions(address.astype(np.int64), width, part))]
+    return [(slice(None), region, region.positions(address.astype(np.int64), width, end, part))]
 
 
 def _typed(bits: Array, dtype: np.dtype[Any]) -> Array:

@@ -44,6 +44,7 @@ class Region:
         races: whether accesses of several threads are compared.
         defined: whether its bytes are.
         writable: whether threads may write to it.
+        shift: the bytes, less than 256, by which it begins after a multiple of 256.
     """
 
     def __init__(
@@ -56,28 +57,30 @@ class Region:
         races: bool = True,
         defined: bool = True,
         writable: bool = True,
+        shift: int = 0,
     ) -> None:
         granules = -(-data.size // granule)
         self.name, self.data, self.granule, self.writable = name, data, granule, writable
-        self.size = data.size if size is None else size
+        self.size, self.shift = data.size if size is None else size, shift
         self.races = Races(granules) if races else None
         self.defined = None if defined else np.zeros(granules, bool)
         self.pending = np.zeros(0, bool)
 
-    def positions(self, offset: Array, width: int, part: Array | None) -> Array:
+    def positions(self, offset: Array, width: int, end: int, part: Array | None) -> Array:
         """Checked positions in `data` of accesses at offsets in a part.
 
         Raises:
-            FaultError: if one is outside, or not a multiple of its width.
+            FaultError: if one of the bytes up to `end` is outside, or an offset is not a multiple
+                of the width.
         """
-        outside = (offset < 0) | (offset > self.size - width)
+        outside = (offset < 0) | (offset > self.size - end)
         if outside.any():
             n = int(outside.argmax())
             fact = (
-                f"{width} bytes at offset {offset[n]} are outside of the {self.size} of {self.name}"
+                f"{end} bytes at offset {offset[n]} are outside of the {self.size} of {self.name}"
             )
             raise FaultError("bounds", fact, n)
-        unaligned = offset % width != 0
+        unaligned = (offset + self.shift) % width != 0
         if unaligned.any():
             n = int(unaligned.argmax())
             fact = f"offset {offset[n]} of {self.name} is not a multiple of {width}"
@@ -188,7 +191,7 @@ class GlobalMemory:
     def add(self, region: Region) -> int:
         """The address of a new buffer."""
         self.regions.append(region)
-        return (len(self.regions) << WINDOW) + _HALF
+        return (len(self.regions) << WINDOW) + _HALF + region.shift
 
     def of(self, address: Array) -> list[tuple[Array | slice, Region, Array]]:
         """The accesses to each buffer: which they are, the buffer, and their offsets.
@@ -206,7 +209,7 @@ class GlobalMemory:
                 n = int((window == number).argmax())
                 raise FaultError("bounds", f"address {int(address[n]):#x} is in no buffer", n)
             chosen = slice(None) if same else np.flatnonzero(window == number)
-            start = (int(number) << WINDOW) + _HALF
-            offset = address[chosen].astype(np.int64) - start
-            found.append((chosen, self.regions[int(number) - 1], offset))
+            region = self.regions[int(number) - 1]
+            start = (int(number) << WINDOW) + _HALF + region.shift
+            found.append((chosen, region, address[chosen].astype(np.int64) - start))
         return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -107,12 +109,22 @@ class Kernel:
             raise InputError(explain("PTX", "undeclared register", got=register))
         return known
 
+    @functools.cached_property
+    def named(self) -> Counter[str]:
+        """How often the instructions name each register."""
+        found = Counter[str]()
+        for op in self.code:
+            found.update(_REGISTER.findall(" ".join(op.operands)))
+            found.update([op.guard[0]] if op.guard else [])
+        return found
+
     def bytes_in(self, space: str) -> int:
         """The bytes of a state space that its variables take."""
         ends = [v.offset + v.size for v in self.variables.values() if v.space == space]
         return max(ends, default=0)
 
 
+_REGISTER = re.compile(r"%[\w$]+")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _ENTRY = re.compile(
     r"\.(entry|func)\b[^({;]*?([\w$.]+)\s*(\([^)]*\))?\s*((?:\.\w+[^{;]*)?)\s*([{;])"

@@ -165,13 +165,18 @@ def test_a_result_that_no_kernel_writes(driver: StandIn) -> None:
     same(exe(given), (np.maximum(given, 0), given))
 
 
-def test_addresses_keep_their_alignment(driver: StandIn) -> None:
-    """Modulo 256: kernels may rely on the alignment that the host has."""
-    exe, x = sw.compile(relu(), target="cuda:sm_90"), floats(300)
-    for first in (0, 1, 16, 63):
+def test_arguments_are_aligned_on_the_device(driver: StandIn) -> None:
+    """Whatever they are on the host, also where they overlap."""
+    b = sw.Builder("main")
+    x, y = (b.input(name, (40,), "f32") for name in "xy")
+    b.output(b.relu(b.sub(x, y)), name="z")
+    exe, given, z = sw.compile(b.module(), target="cuda:sm_90"), floats(110), floats(50)
+    for first, other in ((0, 0), (1, 0), (16, 3), (63, 50)):
+        one, two, out = given[first:][:40], given[other:][:40], z[first % 10 :][:40]
         driver.addresses.clear()
-        exe(x[first : first + 40])
-        assert x[first:].ctypes.data % 256 in {address % 256 for address in driver.addresses}
+        exe(one, two, out=out)
+        same(out, np.maximum(one - two, 0))
+        assert {address % 16 for address in driver.addresses} == {0}
 
 
 def test_what_a_kernel_does_not_write_stays(driver: StandIn) -> None:

@@ -170,6 +170,18 @@ def test_an_unaligned_access() -> None:
     assert failing(wide, floats(65), floats(64)).thread == (1, 0, 0)
 
 
+def test_what_is_loaded_and_not_used_is_no_access() -> None:
+    """Of 16 bytes, LLVM uses 12 where there are no more; their address is a multiple of 16."""
+    text = module(f"{AT} ld.global.v4.f32 {{%f1, %f2, %f3, %f4}}, [%rd1]; add.f32 %f5, %f1, %f3;")
+    sw.emulate(text, [floats(3), floats(1)], grid=1, block=1)
+    used = text.replace("%f1, %f3;", "%f1, %f4;")
+    error = failing(used, floats(3), floats(1), block=1)
+    assert (error.kind, str(error).partition(" at ")[0]) == ("bounds", "k: bounds: 16 bytes")
+    error = failing(text.replace("[%rd1]", "[%rd1+8]"), floats(5), floats(1), block=1)
+    assert error.kind == "alignment"
+    assert "offset 8 of argument 0 is not a multiple of 16" in str(error)
+
+
 def test_what_is_read_before_it_is_written() -> None:
     error = failing(REVERSED.replace("st.shared", "// st.shared"), floats(64), floats(64))
     assert error.kind == "uninitialised"

@@ -663,3 +663,28 @@ loop.kernel @locals(%x: memref<8xf32>, %n: index) -> (%y: memref<8xf32>) {
     loop.store %s, %y (d0) -> (d0)(%i) : f32, memref<8xf32>
   }
 }
+
+// What a device is called with begins at a multiple of 16 bytes, unless it is a row of any place.
+// CHECK-LABEL: func.func private @of_device(
+// CHECK-SAME:    memref<4xf32> {llvm.noalias, llvm.align = 16 : i64}, %{{[a-z0-9_]+}}: memref<3xf32> {llvm.noalias},
+// CHECK-SAME:    memref<?xf32> {llvm.noalias, llvm.align = 16 : i64}, %{{[a-z0-9_]+}}: memref<4xf32> {llvm.noalias})
+loop.kernel @of_device(%a: memref<4xf32>, %b: memref<3xf32>, %c: memref<?xf32>) -> (%y: memref<4xf32>) {
+  loop.for "i" %i to 4 threads {
+    %v = loop.load %a (d0) -> (d0)(%i) : memref<4xf32>, f32
+    loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<4xf32>
+  }
+}
+func.func private @calls(%ctx: !rt.context, %x: memref<8x4xf32>, %y: memref<8x3xf32>, %n: index) {
+  %bytes = arith.constant 4096 : index
+  %places = arith.constant 64 : index
+  %odd = arith.constant 68 : index
+  %arena = rt.arena %ctx, %bytes : memref<?xi8>
+  %lines = arith.muli %n, %places : index
+  %place = arith.addi %lines, %places : index
+  %a = rt.slice %x, %n : memref<8x4xf32> to memref<4xf32>
+  %b = rt.slice %y, %n : memref<8x3xf32> to memref<3xf32>
+  %c = memref.view %arena[%place][%n] : memref<?xi8> to memref<?xf32>
+  %d = memref.view %arena[%odd][] : memref<?xi8> to memref<4xf32>
+  rt.call @of_device(%a, %b, %c, %d) device writes 1 : memref<4xf32>, memref<3xf32>, memref<?xf32>, memref<4xf32>
+  func.return
+}
