@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VALUES = ("f32", "f64")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Part:
     """One part of a graph: n rows, and h nodes of other parts that its rows refer to.
 
@@ -60,6 +60,9 @@ class Part:
     owners: np.ndarray
     sends: Sequence[np.ndarray]
     _matrices: dict[Any, csr_array] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return _summary(self)
 
     @property
     def num_rows(self) -> int:
@@ -141,7 +144,7 @@ def csr_of_parts(
     return csr_sharing(indptr, indices, data, (len(indptr) - 1, columns))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Partition:
     """A graph of N nodes in parts, made by `stepwell.partition`.
 
@@ -155,6 +158,9 @@ class Partition:
     order: np.ndarray | None
     _inner: Sequence[int] = field(repr=False)
     _arrays: Mapping[str, np.ndarray] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return _summary(self)
 
     @property
     def parts(self) -> int:
@@ -277,6 +283,18 @@ def assembled(arrays: Mapping[str, np.ndarray], inner: Sequence[int]) -> Partiti
     if any(not 0 <= n <= rows for n, rows in zip(inner, np.diff(bounds), strict=True)):
         raise damaged(path, "wrong numbers of inner rows")
     return Partition(bounds, order, tuple(inner), arrays)
+
+
+def _summary(of: Part | Partition) -> str:
+    """The attributes, arrays as their element type and shape: ``indptr=int64[5]``."""
+
+    def shown(value: object) -> str:
+        if isinstance(value, np.ndarray):
+            return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+        return f"[{', '.join(map(shown, value))}]" if isinstance(value, list) else repr(value)
+
+    found = (f"{own.name}={shown(getattr(of, own.name))}" for own in fields(of) if own.repr)
+    return f"{type(of).__name__}({', '.join(found)})"
 
 
 def array_name(index: int, name: str) -> str:

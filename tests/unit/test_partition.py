@@ -400,3 +400,13 @@ def test_no_such_part() -> None:
     found = sw.partition(ring(6), 2)
     with pytest.raises(IndexError, match="part 2 of 2"):
         found[2]
+
+
+def test_text_of_a_partition_and_its_parts() -> None:
+    edge_index = np.array([[0, 1, 2], [1, 2, 0]])
+    partition = sw.partition(Graph.from_edge_index(edge_index, 3), 2)
+    assert repr(partition) == "Partition(bounds=int64[3], order=int64[3])"
+    assert repr(partition[0]) == (
+        "Part(index=0, rows=(0, 2), indptr=int64[3], indices=int32[2], values=None, inner=1, "
+        "halo=int64[1], owners=int64[3], sends=[int32[0], int32[1]])"
+    )
