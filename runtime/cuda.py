@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..backends.ptx.kernels import DeviceCode, DeviceKernel
+from ..backends.ptx.kernels import DeviceCode
 from ..core.cuda import Driver, driver
 from ..core.errors import DeviceError, explain
 from .device import (
     ALIGNED,
-    Buffer,
     CallMemory,
     DeviceCall,
     EmulatedDevice,
+    Launch,
     ProgramDevice,
     Span,
     part_with,
@@ -210,27 +210,21 @@ class _CudaCall(DeviceCall):
             what, self._running = ", ".join(dict.fromkeys(self._running)), []
             self._driver.call("cuCtxSynchronize", what=what)
 
-    def _run(
-        self,
-        kernel: DeviceKernel,
-        grid: tuple[int, int],
-        passed: list[int],
-        buffers: Sequence[Buffer],
-    ) -> None:
-        most, (blocks, threads) = self._driver.most_blocks, grid
-        if blocks > most:
+    def _run(self, launch: Launch) -> None:
+        most, name, words = self._driver.most_blocks, launch.kernel.name, launch.words
+        if launch.blocks > most:
             fact, expected = "too large a grid", f"at most {most} blocks"
-            raise DeviceError(explain(kernel.name, fact, expected=expected, got=blocks))
-        for one in filter(lambda buffer: buffer.size, buffers):
-            passed[one.place] = self._place(one.address, one.size, f"{kernel.name}: {one.name}")[0]
-        words = (c_int64 * len(passed))(*passed)
+            raise DeviceError(explain(name, fact, expected=expected, got=launch.blocks))
+        for one in filter(lambda buffer: buffer.size, launch.buffers):
+            words[one.place] = self._place(one.address, one.size, f"{name}: {one.name}")[0]
+        passed = (c_int64 * len(words))(*words)
         # A scalar is in the first bytes of its word.
-        base = ctypes.addressof(words)
-        pointers = (c_void_p * len(passed))(*(base + 8 * n for n in range(len(passed))))
-        shape, function = (blocks, 1, 1, threads, 1, 1), self._functions[kernel.name]
-        self._running.append(kernel.name)
-        launch = (function, *shape, 0, None, pointers, None)
-        self._driver.call("cuLaunchKernel", *launch, what=kernel.name)
+        base = ctypes.addressof(passed)
+        pointers = (c_void_p * len(words))(*(base + 8 * n for n in range(len(words))))
+        shape = launch.blocks, 1, 1, launch.threads, 1, 1
+        self._running.append(name)
+        arguments = (self._functions[name], *shape, 0, None, pointers, None)
+        self._driver.call("cuLaunchKernel", *arguments, what=name)
         if self._waits:
             self.end()
 

@@ -53,7 +53,7 @@ class CallMemory:
 
 
 @dataclass(frozen=True)
-class Buffer:
+class LaunchBuffer:
     """A buffer of a launch.
 
     Attributes:
@@ -72,6 +72,25 @@ class Buffer:
     name: str
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, and what it is executed with.
+
+    Attributes:
+        kernel: the kernel.
+        blocks: the number of blocks.
+        threads: the threads of each.
+        words: those of its arguments; first the number of threads or blocks, from 1 on.
+        buffers: those whose addresses are among them: on the host, until the device places them.
+    """
+
+    kernel: DeviceKernel
+    blocks: int
+    threads: int
+    words: list[int]
+    buffers: Sequence[LaunchBuffer]
+
+
 class DeviceCall(ABC):
     """A call of a program on a device.
 
@@ -88,34 +107,21 @@ class DeviceCall(ABC):
         Raises:
             StepwellError: if it fails.
         """
-        kernel, passed, buffers = self._code.kernels[number], [count], list[Buffer]()
+        kernel, passed, buffers = self._code.kernels[number], [count], list[LaunchBuffer]()
         source = (words[n] for n in itertools.count())
         for position, (argument, first, sizes) in enumerate(kernel.launched(source)):
             if argument.shape is not None:
                 size, name = argument.size(sizes), f"argument {position} ({argument.type})"
                 access = argument.read, argument.written
-                buffers.append(Buffer(len(passed), first, size, *access, name))
+                buffers.append(LaunchBuffer(len(passed), first, size, *access, name))
             passed += [first, *sizes]
         threads = kernel.block or self._code.block
         blocks = count if kernel.block else -(-count // threads)
-        self._run(kernel, (blocks, threads), passed, buffers)
+        self._run(Launch(kernel, blocks, threads, passed, buffers))
 
     @abstractmethod
-    def _run(
-        self,
-        kernel: DeviceKernel,
-        grid: tuple[int, int],
-        passed: list[int],
-        buffers: Sequence[Buffer],
-    ) -> None:
-        """Execute a kernel.
-
-        Args:
-            kernel: the kernel.
-            grid: the number of blocks, and the threads of each.
-            passed: the words of its arguments; first the number of threads or blocks, from 1 on.
-            buffers: those whose addresses are among them.
-        """
+    def _run(self, launch: Launch) -> None:
+        """Execute a kernel."""
 
     @abstractmethod
     def to_device(self, address: int, size: int) -> None:
@@ -241,18 +247,12 @@ class _EmulatedCall(DeviceCall):
             if self._residence.is_stale(*span):
                 raise _not_copied("call", f"only the device has result {number}")
 
-    def _run(
-        self,
-        kernel: DeviceKernel,
-        grid: tuple[int, int],
-        passed: list[int],
-        buffers: Sequence[Buffer],
-    ) -> None:
-        found, memory = self._kernels[kernel.name], GlobalMemory()
-        for one in buffers:
+    def _run(self, launch: Launch) -> None:
+        found, memory = self._kernels[launch.kernel.name], GlobalMemory()
+        for one in launch.buffers:
             if one.read and not self._residence.is_on_device(one.address, one.size):
-                raise _not_copied(kernel.name, f"{one.name} was not copied to the device")
-        for joined in _apart(buffers):
+                raise _not_copied(launch.kernel.name, f"{one.name} was not copied to the device")
+        for joined in _apart(launch.buffers):
             start, size = joined[0].address, max(b.address + b.size for b in joined)
             size -= start
             raw = (ctypes.c_char * size).from_address(start) if size else b""
@@ -261,16 +261,16 @@ class _EmulatedCall(DeviceCall):
             region = Region(name, data, granules(found), shift=shift % ALIGNED)
             emulated = memory.add(region)
             for one in joined:
-                passed[one.place] += emulated - start
+                launch.words[one.place] += emulated - start
         parameters = np.zeros(max(p.offset + p.size for p in found.parameters), np.uint8)
-        for parameter, value in zip(found.parameters, passed, strict=True):
+        for parameter, value in zip(found.parameters, launch.words, strict=True):
             # A scalar is in the first bytes of its word.
             at = slice(parameter.offset, parameter.offset + parameter.size)
             parameters[at] = list((value % (1 << 64)).to_bytes(8, "little"))[: parameter.size]
-        blocks, threads = grid
-        shape, shared = Shape((blocks, 1, 1), (threads, 1, 1)), found.bytes_in("shared")
+        shape = Shape((launch.blocks, 1, 1), (launch.threads, 1, 1))
+        shared = found.bytes_in("shared")
         self.launches.append(launched(found, shape, memory, parameters, shared, sys.maxsize))
-        for one in buffers:
+        for one in launch.buffers:
             if one.written:
                 self._residence.written_by_device(one.address, one.size)
 
@@ -295,9 +295,9 @@ def part_with(parts: Sequence[Span], span: Span) -> tuple[int, int] | None:
     return max(found, key=lambda pair: gcd(pair[1], ALIGNED), default=None)
 
 
-def _apart(buffers: Sequence[Buffer]) -> Iterator[list[Buffer]]:
+def _apart(buffers: Sequence[LaunchBuffer]) -> Iterator[list[LaunchBuffer]]:
     """Buffers by address; those that overlap, and of which some are written, together."""
-    together, end = list[Buffer](), 0
+    together, end = list[LaunchBuffer](), 0
     for one in sorted(buffers, key=lambda buffer: buffer.address):
         if together and one.address >= end:
             yield from _joined(together)
@@ -307,7 +307,7 @@ def _apart(buffers: Sequence[Buffer]) -> Iterator[list[Buffer]]:
     yield from _joined(together)
 
 
-def _joined(overlapping: Sequence[Buffer]) -> Iterator[list[Buffer]]:
+def _joined(overlapping: Sequence[LaunchBuffer]) -> Iterator[list[LaunchBuffer]]:
     if any(one.written for one in overlapping):
         yield list(overlapping)
     else:
