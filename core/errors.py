@@ -73,6 +73,19 @@ class EmulationError(StepwellError):
     block: tuple[int, int, int]
     thread: tuple[int, int, int]
 
+    def __init__(
+        self,
+        message: str,
+        kind: str = "",
+        line: int = 0,
+        source: str | None = None,
+        block: tuple[int, int, int] = (0, 0, 0),
+        thread: tuple[int, int, int] = (0, 0, 0),
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.line, self.source = kind, line, source
+        self.block, self.thread = block, thread
+
 
 class DeviceError(StepwellError):
     """A device cannot do what a call needs: memory, a launch, or a kernel that fails on it."""

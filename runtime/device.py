@@ -245,13 +245,15 @@ class _EmulatedCall(DeviceCall):
         """
         for number, span in enumerate(self._results):
             if self._residence.is_stale(*span):
-                raise _not_copied("call", f"only the device has result {number}")
+                fact = f"only the device has result {number}"
+                raise EmulationError(explain("call", fact), kind="stale")
 
     def _run(self, launch: Launch) -> None:
         found, memory = self._kernels[launch.kernel.name], GlobalMemory()
         for one in launch.buffers:
             if one.read and not self._residence.is_on_device(one.address, one.size):
-                raise _not_copied(launch.kernel.name, f"{one.name} was not copied to the device")
+                fact = f"{one.name} was not copied to the device"
+                raise EmulationError(explain(launch.kernel.name, fact), kind="stale")
         for joined in _apart(launch.buffers):
             start, size = joined[0].address, max(b.address + b.size for b in joined)
             size -= start
@@ -273,13 +275,6 @@ class _EmulatedCall(DeviceCall):
         for one in launch.buffers:
             if one.written:
                 self._residence.written_by_device(one.address, one.size)
-
-
-def _not_copied(subject: str, fact: str) -> EmulationError:
-    error = EmulationError(explain(subject, fact))
-    error.kind, error.line, error.source = "stale", 0, None
-    error.block = error.thread = (0, 0, 0)
-    return error
 
 
 def part_with(parts: Sequence[Span], span: Span) -> tuple[int, int] | None:

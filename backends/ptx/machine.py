@@ -283,10 +283,8 @@ class Threads:
         thread = coordinates(int(self.thread[n]), self.shape.block)
         who = f"thread {thread} of block {block}"
         subject = f"{self.kernel.name}: {fault.kind}"
-        error = EmulationError(explain(subject, f"{fault.fact}, in {who}", origin=op.origin))
-        error.kind, error.line, error.source = fault.kind, op.line, op.source
-        error.block, error.thread = block, thread
-        return error
+        message = explain(subject, f"{fault.fact}, in {who}", origin=op.origin)
+        return EmulationError(message, fault.kind, op.line, op.source, block, thread)
 
 
 def _merged(a: Array, b: Array) -> Array:
