@@ -6,6 +6,9 @@ verifier of calls, that takes a tenth of the compile time of a large model.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
+
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.traits import SymbolOpInterface, SymbolTable
@@ -15,6 +18,12 @@ def symbol_of(op: Operation) -> str | None:
     """The name of a function, a kernel or another symbol; None for an operation without one."""
     name = op.properties.get("sym_name")
     return name.data if isinstance(name, StringAttr) else None
+
+
+def free_symbol(name: str, taken: Collection[str]) -> str:
+    """The name, with a number appended where it is taken: ``name_1``."""
+    found = (f"{name}_{number}" if number else name for number in itertools.count())
+    return next(symbol for symbol in found if symbol not in taken)
 
 
 def find_symbol(near: Operation, name: str | StringAttr | SymbolRefAttr) -> Operation | None:

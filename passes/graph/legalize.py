@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -19,6 +18,7 @@ from ...core.errors import StepwellError, explain
 from ...core.ir.context import decide, known_to, target_of
 from ...core.ir.provenance import fuse
 from ...core.ir.refusal import refused
+from ...core.ir.symbols import free_symbol, symbol_of
 from ...core.ir.typed import function_around
 from ...core.ir.undo import all_or_nothing
 from ...core.pipelines.actions import allowed
@@ -169,7 +169,8 @@ class Legalizer:
         types = (tuple(v.type for v in op.operands), tuple(op.result_types))
         key = (rule, op.name, types, tuple(sorted(op.properties.items(), key=lambda p: p[0])))
         if key not in self.kernels:
-            kernel = rule.of_operator(op, self._unused_name(rule.name))
+            taken = {name for inner in self.module.ops if (name := symbol_of(inner)) is not None}
+            kernel = rule.of_operator(op, free_symbol(rule.name, taken))
             if kernel is None:
                 return None
             self.module.body.block.add_op(kernel)
@@ -182,15 +183,6 @@ class Legalizer:
         call.location = op.location
         Rewriter.replace_op(op, call)
         return [call]
-
-    def _unused_name(self, name: str) -> str:
-        named = (func.FuncOp, KernelOp)
-        taken = {inner.sym_name.data for inner in self.module.ops if isinstance(inner, named)}
-        count, unique = 0, name
-        while unique in taken:
-            count += 1
-            unique = f"{name}_{count}"
-        return unique
 
     def _error(
         self,

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ....core.building.creation import copied
 from ....core.ir.dominance import dependents_between
 from ....core.ir.provenance import fuse
+from ....core.ir.symbols import free_symbol
 from ....core.ir.typed import owned
 from ....core.ir.walks import is_same
 from ....dialects.graph import ops as graph
@@ -94,10 +95,7 @@ class Outliner:
                 for one, other in zip(known.body.walk(), function.body.walk(), strict=True):
                     one.location = fuse([one, other])
                 return known
-        count, unique = 0, name
-        while unique in self.taken:
-            count += 1
-            unique = f"{name}_{count}"
+        unique = free_symbol(name, self.taken)
         self.taken.add(unique)
         function.properties["sym_name"] = StringAttr(unique)
         self.functions.setdefault(name, []).append(function)

@@ -25,7 +25,7 @@ from ....core.algebra.dims import Dim, Shape
 from ....core.errors import explain
 from ....core.ir.provenance import origin
 from ....core.ir.public_function import DIMS, NNZ
-from ....core.ir.symbols import find_symbol
+from ....core.ir.symbols import find_symbol, free_symbol
 from ....core.ir.typed import tensor_type
 from ....dialects.graph.buffers import buffer_types
 from ....dialects.graph.ops.control.call import CallDpsOp, CallLikeOp
@@ -102,11 +102,8 @@ class Specializer:
 
     def _copy(self, callee: func.FuncOp) -> func.FuncOp:
         names = {f.sym_name.data for f in self.module.ops if isinstance(f, func.FuncOp)}
-        count, base = 1, callee.sym_name.data
-        while f"{base}_{count}" in names:
-            count += 1
         copy = callee.clone()
-        copy.sym_name = StringAttr(f"{base}_{count}")
+        copy.sym_name = StringAttr(free_symbol(callee.sym_name.data, names))
         Rewriter.insert_op(copy, InsertPoint.after(callee))
         return copy
 
