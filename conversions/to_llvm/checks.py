@@ -31,7 +31,10 @@ func.func private @$name(
   %count = memref.dim %x, %zero : memref<?x$element>
   %none = arith.cmpi eq, %place, %count : index
   cf.cond_br %none, ^good, ^bad
-^bad:
+^bad:"""
+
+# The end of the checks of elements: what is stored about the one at %place.
+_BAD_ELEMENT = """
   %value = memref.load %x[%place] : memref<?x$element>
   %where = arith.index_cast %place : index to i64
   %size = arith.index_cast %extent : index to i64
@@ -82,21 +85,7 @@ func.func private @rt_check_offsets_$element(
   %high = func.call @rt_first_decrease_$element(%x) : (memref<?x$element>) -> index
   %rises = arith.cmpi eq, %high, %last : index
   cf.cond_br %rises, ^good, ^bad(%high : index)
-^bad(%place: index):
-  %value = memref.load %x[%place] : memref<?x$element>
-  %where = arith.index_cast %place : index to i64
-  %size = arith.index_cast %extent : index to i64
-  $wide
-  memref.store %where, %details[%zero] : memref<3xi64>
-  memref.store $wrong, %details[%one] : memref<3xi64>
-  memref.store %size, %details[%two] : memref<3xi64>
-  %no = arith.constant false
-  func.return %no : i1
-^good:
-  %yes = arith.constant true
-  func.return %yes : i1
-}
-"""
+^bad(%place: index):"""
 
 _CSR = """
 func.func private @rt_check_csr_${pointer}_$index(
@@ -233,7 +222,7 @@ def check_place(element: IntegerType, index: IntegerType) -> Function:
 
 
 def _index_check(name: str, element: IntegerType, index: IntegerType, bounds: str) -> Function:
-    text = Template(_INDEX.replace("$bounds", bounds)).substitute(
+    text = Template(_INDEX.replace("$bounds", bounds) + _BAD_ELEMENT).substitute(
         name=name, **_element_facts(element, index)
     )
     return parsed(text)
@@ -252,7 +241,7 @@ def check_offsets(element: IntegerType, index: IntegerType) -> Function:
     If not, the details are the position of the first that is outside, or else above the next one,
     that element, and the extent.
     """
-    return parsed(Template(_OFFSETS).substitute(_element_facts(element, index)))
+    return parsed(Template(_OFFSETS + _BAD_ELEMENT).substitute(_element_facts(element, index)))
 
 
 @functools.cache
