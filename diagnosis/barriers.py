@@ -28,7 +28,8 @@ def unordered(module: ModuleOp) -> Operation | None:
     operation accesses. None if there is no such operation.
     """
     for op in operations_in(module):
-        if isinstance(op, rt.ParallelTilesOp) and op.block is not None:
+        # A block of one thread has no ranges.
+        if isinstance(op, rt.ParallelTilesOp) and op.block is not None and op.block.value.data > 1:
             accesses = _Accesses()
             accesses.run(op.body.block.ops)
             if accesses.late is not None:

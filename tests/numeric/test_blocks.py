@@ -315,6 +315,8 @@ def test_where_threads_have_to_wait(body: str, late: bool) -> None:
     text = PLACES.replace("BODY", body)
     module = Parser(make_context(), text).parse_module()
     assert (unordered(module) is not None) == late
+    one = Parser(make_context(), text.replace("block 32", "block 1")).parse_module()
+    assert unordered(one) is None
 
 
 SHUFFLES = """
