@@ -67,28 +67,47 @@ def _threads(nest: loop.ForOp) -> int | None:
 def barriers(blocks: loop.ForOp) -> set[Operation]:
     """The operations of a block before which its threads wait for each other.
 
-    These are nests of threads, and loads of all threads or loops of these, that access what an
-    earlier nest has written, or write what it has accessed, with no other barrier between.
+    These are nests of threads, loops that need no barrier in them, and loads of all threads or
+    loops of these, that access what an earlier nest has written, or write what it has accessed,
+    with no other barrier between.
     """
     found = set[Operation]()
-
-    def run(ops: Iterable[Operation], read: Buffers, written: Buffers) -> tuple[Buffers, Buffers]:
-        for op in ops:
-            if isinstance(op, loop.ForOp) and any(map(_is_nest, loops_in(op.body.block))):
-                after = run(op.body.block.ops, read, written)
-                # Once more, since an iteration follows another. There may be none at all.
-                after = run(op.body.block.ops, *after)
-                read, written = read | after[0], written | after[1]
-                continue
-            own_read, own_written = _accessed(op)
-            if own_written & (read | written) or own_read & written:
-                found.add(op)
-                read = written = frozenset()
-            read, written = read | own_read, written | own_written
-        return read, written
-
-    run(blocks.body.block.ops, frozenset(), frozenset())
+    _add_barriers(blocks.body.block.ops, frozenset(), frozenset(), found)
     return found
+
+
+def _add_barriers(
+    ops: Iterable[Operation], read: Buffers, written: Buffers, found: set[Operation]
+) -> tuple[Buffers, Buffers]:
+    """Add the operations that need a barrier before them to those found.
+
+    Args:
+        ops: operations of a block, in order.
+        read: the buffers that have been read since the last barrier.
+        written: those that have been written since.
+        found: the operations before which there is a barrier.
+
+    Returns:
+        What has been read and written since the last barrier at the end.
+    """
+    for op in ops:
+        inside = list[Operation]()
+        if isinstance(op, loop.ForOp) and any(map(_is_nest, loops_in(op.body.block))):
+            # Twice, since an iteration follows another.
+            inside = [*op.body.block.ops] * 2
+        alone = set[Operation]()
+        own = _add_barriers(inside, frozenset(), frozenset(), alone)
+        if alone:
+            # There may be no iteration at all.
+            after = _add_barriers(inside, read, written, found)
+            read, written = read | after[0], written | after[1]
+            continue
+        own_read, own_written = own if inside else _accessed(op)
+        if own_written & (read | written) or own_read & written:
+            found.add(op)
+            read = written = frozenset()
+        read, written = read | own_read, written | own_written
+    return read, written
 
 
 def _accessed(op: Operation) -> tuple[Buffers, Buffers]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import only_loop, perfect_nest
-from ....dialects.loop.ops import ForOp
+from ....dialects.loop.ops import ForOp, LoadOp
+from .accesses import Stride, dependents, stride
 from .schedule import Schedule
 
 TILES = ((128, 8), (64, 4), (32, 4))
@@ -14,6 +15,11 @@ _USUAL_SIZE = 128
 """The rows or columns where their number is not known."""
 PANEL = 8
 """The iterations of the reduction that a panel in shared memory is for: a sector of floats."""
+VECTOR = 4
+"""The elements of a vector of 16 bytes."""
+PART = 4
+"""Those that a thread of a large tile runs at a time: with 16 bytes of each row and column, and
+64 sums, it has 128 registers."""
 
 
 def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
@@ -37,17 +43,41 @@ def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
         inside = around[place]
     names = [loop.loop_name.data for loop in perfect_nest(schedule.for_loop(inside))]
     *blocks, row, column_of_block, column = names
-    rows, columns = schedule.split(row, own), schedule.split(column, edge // own)
+    rows, (thread, own_column) = schedule.split(row, own), _columns(schedule, column, edge, own)
     blocks.append(column_of_block)
-    schedule.reorder(*blocks, rows.outer, columns.inner, rows.inner, columns.outer)
+    schedule.reorder(*blocks, rows.outer, thread, rows.inner, own_column)
     schedule.bind(*blocks, level="blocks")
-    schedule.bind(rows.outer, columns.inner)
+    schedule.bind(rows.outer, thread)
     schedule.unroll(rows.inner)
-    schedule.unroll(columns.outer)
-    reduction = _reduction_in(schedule.for_loop(columns.outer))
+    schedule.unroll(own_column)
+    reduction = _reduction_in(schedule.for_loop(own_column))
     assert reduction is not None
-    schedule.stage_panels(schedule.split(reduction, PANEL).outer)
+    # A larger tile of a thread leaves registers for fewer terms.
+    part = PART if own * own > PART**2 else 0
+    schedule.stage_panels(schedule.split(reduction, PANEL).outer, part=part)
     return f"a tile of {edge} x {edge} for each block, of {own} x {own} for each thread"
+
+
+def _columns(schedule: Schedule, column: str, edge: int, own: int) -> tuple[str, str]:
+    """Cut the columns of a tile; return the loop over threads, and that in a thread.
+
+    A thread has a vector of neighbours where a panel has them; otherwise every n-th column, since
+    columns are rows of the panel then, and neighbours are in different banks.
+    """
+    loop = schedule.for_loop(column)
+    moving = dependents(loop)
+    together = any(stride(op, loop.variable, moving) is Stride.UNIT for op in _loads(loop))
+    if together and own == VECTOR:
+        columns = schedule.split(column, own)
+        return columns.outer, columns.inner
+    columns = schedule.split(column, edge // own)
+    return columns.inner, columns.outer
+
+
+def _loads(loop: ForOp) -> list[LoadOp]:
+    """The loads in the reduction of a loop."""
+    inner = next(op for op in loop.body.block.ops if isinstance(op, ForOp))
+    return [op for op in inner.walk() if isinstance(op, LoadOp)]
 
 
 def _reduction_in(loop: ForOp) -> str | None:

@@ -45,7 +45,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.traits import ConstantLike, is_side_effect_free
@@ -71,7 +71,7 @@ STEP = "loop-stage-panels"
 
 
 @primitive(EXACT)
-def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
+def stage_panels(kernel: Consumed, loop: str, *, part: int = 0) -> KernelOp:
     """Run a reduction of the threads of a block together, in panels that they copy for each other.
 
         for b blocks: for t threads: s = reduce k: s + x[b, t, k] * w[k]; y[b, t] = s
@@ -85,6 +85,7 @@ def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
     reduction is the outer one of two, and its iterations are panels. Each thread keeps its
     accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
     have an odd number of elements, or of vectors of 16 bytes, so that a column is in as many banks.
+    A thread copies such a vector where the rows of an input and of a panel are made of them.
 
     What the inner reduction computes alike in all threads, such as the weights of entries and their
     columns, is computed once, an iteration by each thread:
@@ -94,22 +95,29 @@ def stage_panels(kernel: Consumed, loop: str) -> KernelOp:
                 for k1 threads: { q[k1] = exp(v[32 * k0 + k1]); d[k1] = c[32 * k0 + k1] }
                 for t threads: s[t] = reduce k1: s[t] + q[k1] * x[d[k1], t] }
 
+    With `part`, the threads run the inner reduction in parts of so many iterations: what they
+    read for one part is in registers at a time.
+
     Args:
         loop: the reduction.
+        part: the iterations of the only reduction in it that run at a time; 0 for all.
 
     Raises:
         ScheduleError: if the reduction is not in the threads of a block, alone but for what it
-            begins with and what uses its results, or if threads have nothing in common in it.
+            begins with and what uses its results, if threads have nothing in common in it, or if
+            there is no inner reduction of a multiple of so many iterations.
     """
     target = loop_named(STEP, kernel, loop)
     nest = _nest_around(kernel, target)
+    _check_parts(kernel, target, part)
     written = written_in(kernel, nest[0])
     terms = _terms(nest, target, written)
     alike = () if terms is None else terms.ops
     panels = [panel for panel in _panels(nest, target, written) if panel.load not in alike]
     if not panels and terms is None:
         raise refusal(STEP, kernel, target, "reads nothing that several threads read")
-    return noted(_StagePanels(kernel, nest, target, panels, terms).run(), "stage_panels", loop)
+    made = _StagePanels(kernel, nest, target, panels, terms, part).run()
+    return noted(made, "stage_panels", loop, **({"part": part} if part else {}))
 
 
 def _nest_around(kernel: KernelOp, target: ForOp) -> list[ForOp]:
@@ -138,6 +146,14 @@ def _nest_around(kernel: KernelOp, target: ForOp) -> list[ForOp]:
         if isinstance(op, LoadOp) and op.buffer in written_in(kernel, nest[0]):
             raise refusal(STEP, kernel, target, "is after a load of what the nest writes")
     return nest
+
+
+def _check_parts(kernel: KernelOp, target: ForOp, part: int) -> None:
+    inner = [op for op in target.body.block.ops if isinstance(op, ForOp)]
+    size = extent_of(inner[0]) if len(inner) == 1 and inner[0].is_reduction else None
+    if part and (size is None or part < 0 or size % part):
+        fact, expected = "has no such parts", "a divisor of the size of the only reduction in it"
+        raise refusal(STEP, kernel, target, fact, expected, part)
 
 
 def _before(target: ForOp) -> list[Operation]:
@@ -285,6 +301,21 @@ def _pitch(size: int, element: Attribute) -> int:
     return size | 1 if size % lanes else (size // lanes | 1) * lanes
 
 
+def _vector(panel: _Panel, first: Sequence[AffineExpr]) -> int:
+    """How many elements of a panel a thread copies: those of a vector, if all of them are aligned.
+
+    Args:
+        panel: the panel.
+        first: the place of its first element in the input, which begins at a vector.
+    """
+    kind, dim = memref_type(panel.load.buffer), len(panel.sizes) - 1
+    lanes = VECTOR_BYTES // byte_size(kind.element_type)
+    rows = kind.get_shape()[dim] if dim else 0
+    starts = (factor for _, factor in polynomial(first[dim]).terms)
+    aligned = all(n % lanes == 0 for n in (panel.sizes[dim], rows, *starts))
+    return lanes if aligned and rows != DYNAMIC_INDEX and panel.kept[-1] == dim else 1
+
+
 class _StagePanels(Rebuild):
     def __init__(
         self,
@@ -293,8 +324,12 @@ class _StagePanels(Rebuild):
         target: ForOp,
         panels: Sequence[_Panel],
         terms: _Terms | None,
+        part: int,
     ) -> None:
         super().__init__(kernel, [nest[0]])
+        self.part = part
+        self.first = AffineExpr.constant(0)
+        """The first iteration of the part of the inner reduction."""
         self.nest, self.target, self.panels, self.terms = nest, target, panels, terms
         self.staged: dict[SSAValue, SSAValue] = {}
         """The buffers of terms."""
@@ -305,6 +340,9 @@ class _StagePanels(Rebuild):
         self.suffixes = [free_suffix(suffix, inside, taken) for suffix in ("b", "e")]
 
     def visit_for(self, op: ForOp) -> None:
+        if op.parent_op() is self.target and self.part:
+            self.visit_part(op)
+            return
         if op is not self.nest[0]:
             super().visit_for(op)
             return
@@ -323,7 +361,7 @@ class _StagePanels(Rebuild):
             self.copy_panels()
             if self.terms is not None:
                 self.compute_terms(self.terms)
-            with self.threads("") as place:
+            with self.parts(), self.threads("") as place:
                 self.store(self.step(target, variable, self.loads(sums, place)), sums, place)
         with self.threads(after) as place:
             self.bind_all(target.results, self.loads(sums, place))
@@ -331,6 +369,28 @@ class _StagePanels(Rebuild):
             while following is not None:
                 self.visit(following)
                 following = following.next_op
+
+    @contextmanager
+    def parts(self) -> Iterator[None]:
+        """Open a loop over the parts of the inner reduction within the context, if it has any."""
+        if not self.part:
+            yield
+            return
+        inner = next(op for op in self.target.body.block.ops if isinstance(op, ForOp))
+        (name,) = free_names(inner.loop_name.data, ["p"], loop_names(self.kernel))
+        count = [AffineExpr.constant((extent_of(inner) or 0) // self.part)]
+        with self.loop(name, count, LoopKind.SERIAL, inner) as number:
+            self.first = number * self.part
+            yield
+
+    def visit_part(self, inner: ForOp) -> None:
+        """Emit the iterations of a part of the inner reduction."""
+
+        def step(new: ForOp) -> Sequence[SSAValue]:
+            return self.step(inner, self.first + self.number(new.variable), new.carried)
+
+        name, count = self.name(inner.loop_name.data), [AffineExpr.constant(self.part)]
+        self.bind_all(inner.results, self.loop_like(inner, name, count, self.inits(inner), step))
 
     @contextmanager
     def threads(self, suffix: str) -> Iterator[Sequence[AffineExpr]]:
@@ -384,14 +444,19 @@ class _StagePanels(Rebuild):
         copy = self.emit(LocalOp(kind), load).result
         base = f"{self.target.loop_name.data}{'p' * (number + 1 + (self.terms is not None))}"
         endings = [str(place) if place else "" for place in range(len(kept))]
+        loops = [(size, LoopKind.THREADS) for size in shape]
+        if (lanes := _vector(panel, first)) > 1:
+            # A thread copies neighbours, which are one access.
+            loops[-1:] = [(shape[-1] // lanes, LoopKind.THREADS), (lanes, LoopKind.UNROLL)]
+            endings.append("v")
         names = free_names(base, endings, loop_names(self.kernel))
         with ExitStack() as stack:
             place = [
-                stack.enter_context(
-                    self.loop(name, [AffineExpr.constant(size)], LoopKind.THREADS, load)
-                )
-                for name, size in zip(names, shape, strict=True)
+                stack.enter_context(self.loop(name, [AffineExpr.constant(size)], kind, load))
+                for name, (size, kind) in zip(names, loops, strict=True)
             ]
+            if lanes > 1:
+                place[-2:] = [place[-2] * lanes + place[-1]]
             moved = dict(zip(kept, place, strict=True))
             source = [e + moved[dim] if dim in moved else e for dim, e in enumerate(first)]
             read = LoadOp(self.value(load.buffer), *self.map(source), load.result.type)

@@ -4,12 +4,15 @@
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=threads loop=k}" 2>&1 | filecheck %s --check-prefix=THREADS
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=ragged loop=k}" 2>&1 | filecheck %s --check-prefix=RAGGED
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=after loop=k}" 2>&1 | filecheck %s --check-prefix=AFTER
+// RUN: stepwell-opt %s -p "loop-stage-panels{kernel=vectors loop=k0 part=4}" | filecheck %s --check-prefix=PART
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=product loop=k0 part=4}" 2>&1 | filecheck %s --check-prefix=PARTS
 
 // INNER: loop-stage-panels: loop "k1" of @product: is not in loops that are perfectly nested in "i"
 // NOTHING: loop-stage-panels: loop "k" of @rows: reads nothing that several threads read
 // THREADS: loop-stage-panels: loop "k" of @threads: is not in the threads of a block
 // RAGGED: loop-stage-panels: loop "k" of @ragged: the size of "t" around it is not known
 // AFTER: loop-stage-panels: loop "k" of @after: is after loop.for
+// PARTS: loop-stage-panels: loop "k0" of @product: has no such parts, expected a divisor of the size of the only reduction in it, got 4
 
 // Threads copy panels of both operands, with rows of an odd length, and keep 2 accumulators each.
 // What is before the sum is computed where it is needed, and what follows it after the panels.
@@ -120,6 +123,47 @@ loop.kernel @after(%x: memref<3x5xf32>) -> (%y: memref<3x4xf32>) {
         loop.yield %u : f32
       }
       loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : f32, memref<3x4xf32>
+    }
+  }
+}
+
+// Rows of 8 elements are two vectors of 16 bytes, which a thread copies, in rows of three; of a panel
+// with odd rows or places, it copies elements. A part of the panel is added at a time.
+// PART-LABEL: loop.kernel @vectors(
+// PART:         loop.for "k0" %k0 to 4 serial {
+// PART-NEXT:      %[[X:.*]] = loop.local : memref<4x12xf32, #loop<space shared>>
+// PART-NEXT:      loop.for "k0p" %{{.*}} to 4 threads {
+// PART-NEXT:        loop.for "k0p1" %{{.*}} to 2 threads {
+// PART-NEXT:          loop.for "k0pv" %{{.*}} to 4 unroll {
+// PART-NEXT:            %[[E:.*]] = loop.load %x (d0, d1, d2, d3, d4) -> (((d0 * 4) + d1), ((d2 * 8) + ((d3 * 4) + d4)))(%b,
+// PART-NEXT:            loop.store %[[E]], %[[X]] (d0, d1, d2) -> (d0, ((d1 * 4) + d2))
+// PART:           %[[W:.*]] = loop.local : memref<4x12xf32, #loop<space shared>>
+// PART-NEXT:      loop.for "k0pp" %{{.*}} to 4 threads {
+// PART-NEXT:        loop.for "k0pp1" %{{.*}} to 8 threads {
+// PART-NEXT:          loop.load %w
+// PART:           loop.for "k1p" %[[P:.*]] to 2 serial {
+// PART-NEXT:        loop.for "i" %i to 4 threads {
+// PART-NEXT:          loop.for "j" %j to 4 threads {
+// PART-NEXT:            %[[A:.*]] = loop.load
+// PART-NEXT:            loop.for "k1" %k1 to 4 reduction carry({{.*}} = %[[A]] : f32 add) {
+// PART-NEXT:              loop.load %[[X]] (d0, d1, d2) -> (d0, ((d1 * 4) + d2))(%i, %[[P]], %k1)
+// PART-NEXT:              loop.load %[[W]] (d0, d1, d2) -> (d0, ((d1 * 4) + d2))(%j, %[[P]], %k1)
+loop.kernel @vectors(%x: memref<8x32xf32>, %w: memref<4x33xf32>) -> (%y: memref<8x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 2 blocks {
+    loop.for "i" %i to 4 threads {
+      loop.for "j" %j to 4 threads {
+        %s = loop.for "k0" %k0 to 4 reduction carry(%a = %z : f32 add) {
+          %t = loop.for "k1" %k1 to 8 reduction carry(%c = %a : f32 add) {
+            %p = loop.load %x (d0, d1, d2, d3) -> (d0 * 4 + d1, d2 * 8 + d3)(%b, %i, %k0, %k1) : memref<8x32xf32>, f32
+            %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 8 + d2 + 1)(%j, %k0, %k1) : memref<4x33xf32>, f32
+            %u = math.fma %p, %q, %c : f32
+            loop.yield %u : f32
+          }
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0 * 4 + d1, d2)(%b, %i, %j) : f32, memref<8x4xf32>
+      }
     }
   }
 }
