@@ -169,6 +169,54 @@ def test_integers() -> None:
     everywhere(b.module(), RNG.integers(-(2**40), 2**40, (5, 8)))
 
 
+NEIGHBOURS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str, int]] = {
+    "a row for all": (lambda b, x, y: b.relu(x + y), [(8, 64), (64,)], "f32", 4),
+    "f64": (lambda b, x: b.exp(x), [(16, 32)], "f64", 2),
+    "f16": (lambda b, x: b.relu(x * x), [(64, 32)], "f16", 8),
+    "odd rows": (lambda b, x: b.relu(x), [(32, 63)], "f32", 1),
+    "few": (lambda b, x: b.relu(x), [(4, 64)], "f32", 1),
+    "other places": (lambda b, x: b.transpose(x, [1, 0]), [(64, 32)], "f32", 1),
+}
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_thread_has_neighbours(name: str) -> None:
+    """Those of 16 bytes, where rows are made of them, and there are threads for a block."""
+    make, shapes, kind, lanes = NEIGHBOURS[name]
+    dtype = np.dtype(kind.replace("f", "float"))
+    b = sw.Builder("main")
+    inputs = [b.input(f"x{n}", shape, kind) for n, shape in enumerate(shapes)]
+    b.output(make(b, *inputs), name="y")
+    exe = everywhere(b.module(), *(floats(*shape, dtype=dtype) for shape in shapes))
+    exe(*(floats(*shape, dtype=dtype) for shape in shapes))
+    (launch,) = exe.launches
+    size = int(np.prod(shapes[0]))
+    (store,) = [row for row in launch.lines if row.group == "store global"]
+    loads = [row for row in launch.lines if row.group == "load global"]
+    assert store.threads == size // lanes
+    assert [row.threads for row in loads] == [size // lanes] * len(shapes)
+    if name != "other places":
+        assert launch.coalescing == 1
+
+
+def rows_of_a_loop(width: int) -> sw.Module:
+    """Each iteration takes a row of the input, and writes one of the result."""
+    b = sw.Builder("main")
+    xs, h = b.input("xs", (3, 8, width), "f32"), b.input("h", (8, width), "f32")
+    b.output(b.scan(lambda state, x: (state, b.relu(state + x)), h, xs)[1], name="y")
+    return b.module()
+
+
+@pytest.mark.parametrize(("width", "loads"), [(64, 4), (63, 1)])
+def test_rows_of_a_loop_may_begin_anywhere(width: int, loads: int) -> None:
+    module, x, h = rows_of_a_loop(width), floats(3, 8, width), floats(8, width)
+    exe = sw.compile(module, target=DEVICE)
+    np.testing.assert_array_equal(exe(x, h), np.maximum(h + x, 0))
+    launch = exe.launches[-1]
+    stores = [row for row in launch.lines if row.group == "store global"]
+    assert sum(row.threads for row in stores) == 8 * width // loads
+
+
 def test_a_sum_of_everything_is_one_thread() -> None:
     b = sw.Builder("main")
     b.output(b.reduce(b.input("x", (5, 7), "f32"), "sum", axes=[0, 1], keepdims=False), name="y")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.backends.ptx.memory import FaultError, GlobalMemory, Region
 
 from ..harness import floats
 
@@ -168,6 +169,15 @@ def test_an_unaligned_access() -> None:
     assert "offset 2 of argument 0 is not a multiple of 4" in str(error)
     wide = module(f"{AT} ld.global.v2.f32 {{%f1, %f2}}, [%rd3]; ret;")
     assert failing(wide, floats(65), floats(64)).thread == (1, 0, 0)
+
+
+def test_a_buffer_may_begin_between_vectors() -> None:
+    memory, region = GlobalMemory(), Region("x", np.zeros(64, np.uint8), 4, shift=8)
+    assert memory.add(region) % 256 == 8
+    np.testing.assert_array_equal(region.positions(np.array([8, 24]), 16, 16, None), [8, 24])
+    with pytest.raises(FaultError, match="offset 16 of x is not a multiple of 16") as caught:
+        region.positions(np.array([8, 16]), 16, 16, None)
+    assert (caught.value.kind, caught.value.at) == ("alignment", 1)
 
 
 def test_what_is_loaded_and_not_used_is_no_access() -> None:

@@ -133,6 +133,18 @@ def elements_apart(access: LoadOp | StoreOp, variable: SSAValue) -> int | None:
     return None if own in variables(number - Polynomial.atom(own) * factor) else factor
 
 
+def are_vectors(access: LoadOp | StoreOp, variable: SSAValue, lanes: int) -> bool:
+    """Whether an access goes along a loop variable from vector to vector of its buffer."""
+    operands, shape = list(access.indices), memref_type(access.buffer).get_shape()
+    if elements_apart(access, variable) != 1 or DYNAMIC_INDEX in shape[1:]:
+        return False
+    number = ZERO
+    for axis, result in enumerate(access.map.data.results):
+        number += polynomial(result) * math.prod(shape[axis + 1 :])
+    own = Polynomial.atom(atom_of(AffineExpr.dimension(operands.index(variable))))
+    return all(factor % lanes == 0 for _, factor in (joined(number) - own).terms)
+
+
 def bytes_apart(access: LoadOp | StoreOp, loop: ForOp) -> int | None:
     """How many bytes an access moves in each iteration of a loop, None if unknown."""
     bits, elements = bits_of(memref_type(access.buffer)), elements_apart(access, loop.variable)
