@@ -21,6 +21,7 @@ _COUNTED = {
     "registers": re.compile(r"Used (\d+) registers"),
     "shared_bytes": re.compile(r"(\d+) bytes smem"),
 }
+_UNKNOWN = "is not defined for option 'gpu-name'"
 _SAID = re.compile(r"ptxas (?:input\.ptx, (line \d+); )?(warning|error|fatal) *: (.*)")
 
 
@@ -84,7 +85,7 @@ def assemble(ptx: str, processor: str) -> Assembly:
         The machine code, and the registers, spills and memory of each kernel.
 
     Raises:
-        InputError: if `ptxas` refuses the text or the processor.
+        InputError: if `ptxas` refuses the text, or does not know the processor.
         StepwellError: if there is no `ptxas`.
     """
     program = assembler()
@@ -101,6 +102,10 @@ def assemble(ptx: str, processor: str) -> Assembly:
         said = [found.groups() for found in map(_SAID.match, done.stderr.splitlines()) if found]
         if done.returncode:
             where, _, fact = said[0] if said else (None, "", done.stderr.strip() or "it failed")
+            if _UNKNOWN in fact:
+                expected = _known_to(program)
+                fact = "it does not know this processor"
+                raise InputError(explain(f"ptxas for {processor}", fact, expected=expected))
             raise InputError(explain(f"ptxas for {processor}", shortened(fact), origin=where))
         code = Path(folder, _CODE).read_bytes()
     messages = tuple(
@@ -117,6 +122,14 @@ def assembler() -> str | None:
         for found in sorted(Path(place).glob("*/bin/ptxas"), reverse=True):
             return str(found)
     return shutil.which("ptxas")
+
+
+def _known_to(program: str) -> str | None:
+    """The processors that an assembler knows, which it lists by numbers; None where it does not."""
+    command = [program, "--list-arch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    numbers = [] if done.returncode else sorted(done.stdout.split(), key=lambda n: (len(n), n))
+    return ", ".join(f"sm_{number}" for number in numbers) or None
 
 
 def _resources(said: str) -> tuple[Resources, ...]:

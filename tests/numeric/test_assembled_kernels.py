@@ -148,13 +148,29 @@ def test_spills_and_warnings_are_reported() -> None:
         ),
         ("hello", "sm_90", "ptxas for sm_90: Missing .version directive"),
         (KERNEL, "sm_75", "ptxas for sm_75: SM version specified by .target is higher"),
-        (KERNEL, "sm_1", "ptxas for sm_1: Value 'sm_1' is not defined for option 'gpu-name'"),
+        (
+            KERNEL,
+            "sm_1",
+            r"^ptxas for sm_1: it does not know this processor, expected sm_\d+, .*sm_90, .*sm_120",
+        ),
     ],
 )
 def test_texts_that_are_refused(text: str, processor: str, says: str) -> None:
     with pytest.raises(sw.InputError, match=says) as caught:
         sw.assemble(text, processor)
     assert "\n" not in str(caught.value)
+
+
+def test_an_assembler_that_does_not_list_its_processors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "ptxas"
+    fatal = "Value 'sm_1' is not defined for option 'gpu-name'"
+    program.write_text(f'#!/bin/sh\necho "ptxas fatal   : {fatal}" >&2\nexit 1\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(assembler, "assembler", lambda: str(program))
+    with pytest.raises(sw.InputError, match=r"^ptxas for sm_1: it does not know this processor$"):
+        sw.assemble(KERNEL, "sm_1")
 
 
 def test_no_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
