@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import importlib
+import inspect
 import io
 import itertools
 import linecache
@@ -30,13 +31,19 @@ from .library import library
 from .places import is_of_user
 
 _SIZES = "give sizes that follow from values as arguments, such as num_nodes, size or batch_size"
+_NAMES_OF_SIZES = ("num_nodes", "size", "dim_size", "batch_size", "max_num_elements")
 _CONDITION = (
     "torch.where chooses elements, torch.cond and torch._higher_order_ops.while_loop run code"
 )
 _LOOP = "scan and while_loop of torch._higher_order_ops are loops of any number of steps"
 _NUMBER = "leave the dimension out of dynamic_shapes, or write the code for any size"
 _ONE = "torch takes a size of 1 to be always 1: give an example with 2 or more"
+_GRADIENT = "write the gradient (torch.autograd.grad) as a formula; torch exports few of them"
 _RELATION = "Dim.DYNAMIC takes each size that fits, which a call checks"
+
+
+_UNSEEN = re.compile(r"fake tensor in the exported program.*model attribute: ([\w.]+)\.\w+\.")
+"""What torch says of a tensor that was computed out of its sight, with the path of its module."""
 
 
 class _Log(logging.Filter):
@@ -156,10 +163,14 @@ def diagnosis_of_export(
     if is_data_dependent(error):
         if found.place is not None and found.place.is_condition:
             return found._replace(fact="a branch depends on elements of tensors", hint=_CONDITION)
-        hint = _LOOP if found.place is not None and found.place.is_loop else _SIZES
+        hint = _LOOP if found.place is not None and found.place.is_loop else _sizes(model, found)
         return found._replace(fact=found.fact.partition(" (unhinted")[0], hint=hint)
     if re.search(r"specialized due to hint of [01] |^ *\w+ = [01]$", str(error), re.MULTILINE):
         return found._replace(hint=_ONE)
+    unseen = _UNSEEN.search(str(error))
+    if unseen is not None:
+        place = SourcePlace(unseen[1])
+        return Diagnosis("a tensor is computed where the export does not see it", place, _GRADIENT)
     if not is_constraint_violation(error):
         return found
     for name, (size, place) in specialised(export, dynamic_shapes, model).items():
@@ -167,6 +178,19 @@ def diagnosis_of_export(
         return Diagnosis(fact, place, _LOOP if place.is_loop else _NUMBER)
     fact = found.fact.partition("! ")[0]
     return found._replace(fact=fact, hint=f"{found.hint}; {_RELATION}" if found.hint else _RELATION)
+
+
+def _sizes(model: Any, found: Diagnosis) -> str:
+    """What to do about a size that follows from values: arguments that the module has for it."""
+    parts = dict(model.named_modules())
+    part = None if found.place is None else parts.get(found.place.module)
+    if part is None or not type(part).__module__.startswith("torch_geometric."):
+        return _SIZES
+    known = inspect.signature(part.forward).parameters
+    names = [name for name in _NAMES_OF_SIZES if name in known]
+    if not names:
+        return _SIZES
+    return f"call {type(part).__name__} with {', '.join(f'{name}=...' for name in names)}"
 
 
 def place_of(frames: Sequence[tuple[FrameType, int, int]], model: Any) -> SourcePlace:

@@ -42,8 +42,9 @@ def line_of(node: Any) -> tuple[str, int, str] | None:
 
 
 def is_of_user(file: str) -> bool:
-    """Whether a file is the user's own: neither of Python or a package, nor made by torch."""
-    return not file.startswith(_LIBRARIES)
+    """Whether a file is the user's own: neither of Python or a package, nor made by one."""
+    made = Path(file).name.startswith("torch_geometric.")  # a layer's `propagate`
+    return not made and not file.startswith(_LIBRARIES)
 
 
 def location_of(node: Any) -> LocationAttr:

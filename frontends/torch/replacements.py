@@ -47,6 +47,9 @@ def _replace(owner: Any, name: str, replacement: Any, stack: contextlib.ExitStac
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     """Owner, name and replacement of each part that this version of the package has."""
+    functional = library().nn.functional
+    normalised = functional.batch_norm
+    yield functional, "batch_norm", _traced(normalised, _batch_norm(normalised))
     package = sys.modules.get(_PACKAGE)
     if package is None:
         return
@@ -88,6 +91,29 @@ def _traced(original: Part, replacement: Part) -> Part:
         return original(*args, **kwargs)
 
     return part
+
+
+def _batch_norm(original: Part) -> Part:
+    """`batch_norm` at inference without a branch on whether a size that is computed is 0."""
+    torch = library()
+
+    def batch_norm(
+        input: Any,
+        running_mean: Any,
+        running_var: Any,
+        weight: Any = None,
+        bias: Any = None,
+        training: bool = False,
+        momentum: float = 0.1,
+        eps: float = 1e-5,
+    ) -> Any:
+        vectors = weight, bias, running_mean, running_var
+        if training:
+            return original(input, running_mean, running_var, weight, bias, training, momentum, eps)
+        norm = torch.ops.aten._native_batch_norm_legit_no_training.default
+        return norm(input, *vectors, momentum, eps)[0]
+
+    return batch_norm
 
 
 def _unchecked(_: Part) -> Part:
@@ -183,7 +209,8 @@ def _dense_batch(original: Part) -> Part:
 def _counted(original: Part) -> Part:
     """`scatter` whose index has elements, so that there is no branch on a size that is computed.
 
-    Where it has none, the largest one counts as -1, and the result has no slices.
+    Where it has none, the largest one counts as -1, and the result has no slices. The size of the
+    result is one that torch assumes of its inputs.
     """
     torch = library()
 
@@ -193,9 +220,31 @@ def _counted(original: Part) -> Part:
         if dim_size is None:
             torch._check(index.numel() > 0)
             dim_size = int(index.max()) + 1
+            torch._check(dim_size >= 2)
         return original(src, index, dim, dim_size, reduce)
 
     return scatter
+
+
+def _sized(original: Part) -> Part:
+    """`Aggregation.__call__`, with a number of results as that of `scatter`."""
+    torch = library()
+
+    def call(
+        self: Any,
+        x: Any,
+        index: Any = None,
+        ptr: Any = None,
+        dim_size: Any = None,
+        dim: int = -2,
+        **kwargs: Any,
+    ) -> Any:
+        if dim_size is None and index is not None and ptr is None:
+            dim_size = int(index.max()) + 1
+            torch._check(dim_size >= 2)
+        return original(self, x, index, ptr, dim_size, dim, **kwargs)
+
+    return call
 
 
 def _sorting(_: Part) -> Part:
@@ -270,6 +319,7 @@ def _between(x: Any, dim: int, place: Any, fraction: Any, how: str) -> Any:
 _METHODS: tuple[tuple[str, str, str, Callable[[Part], Part]], ...] = (
     ("nn", "RGCNConv", "forward", _relational),
     ("nn", "HeteroLinear", "forward", _typed_linear),
+    ("nn.aggr", "Aggregation", "__call__", _sized),
     ("nn.aggr", "Aggregation", "assert_sorted_index", _unchecked),
     ("nn.aggr", "QuantileAggregation", "forward", _quantiles),
     ("nn.aggr", "SortAggregation", "forward", _sorting),

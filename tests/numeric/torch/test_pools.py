@@ -123,6 +123,98 @@ def test_quantiles_of_graphs() -> None:
     as_torch(Quantiles().eval(), given[0], ({0: ANY}, {0: ANY}), given[1:])
 
 
+def pooled_by(pool: Any, **sizes: int) -> Any:
+    """A model of features and the graph of each node."""
+
+    class Pooled(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.pool = pool
+
+        def forward(self, x: Any, number: Any) -> Any:
+            return self.pool(x, number, **sizes)
+
+    return Pooled().eval()
+
+
+class Normalised(torch.nn.Module):
+    """A pool, then norms: torch branches on whether there are results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = torch.nn.Sequential(torch.nn.BatchNorm1d(8), torch.nn.InstanceNorm1d(2))
+        self.mean = pyg.MeanAggregation()
+        self.norms[0].running_mean.uniform_(-1, 1)
+
+    def forward(self, x: Any, number: Any) -> Any:
+        batch_norm, instance_norm = self.norms
+        pools = pyg.global_mean_pool(x, number), self.mean(x, number)
+        own = x.new_zeros(int(number.max()) + 1, 8).index_add(0, number, x)
+        return batch_norm(own), [instance_norm(pool.unflatten(1, (2, 4))) for pool in pools]
+
+
+POOLS = {
+    "norms": Normalised,
+    "mlp": lambda: pyg.MLPAggregation(8, 5, 4, hidden_channels=6, num_layers=2),
+    "deep sets": lambda: pyg.DeepSetsAggregation(pyg.MLP([8, 6, 6]), pyg.MLP([6, 6, 4])),
+    "multiset transformer": lambda: pyg.GraphMultisetTransformer(8, 3),
+}
+
+
+SLOW = pytest.param("multiset transformer", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("pool", [*[name for name in POOLS if name not in SLOW.values], SLOW])
+def test_aggregations_of_graphs(pool: str, all_tests: bool) -> None:
+    torch.manual_seed(0)
+    given = []
+    for sizes in ([3, 2, 2], [4, 1, 4, 2], [1]):
+        x, _, _, number = batch(sum(sizes), 0, sizes)
+        given.append([x, number])
+    model = pooled_by(POOLS[pool]())
+    as_torch(model, given[0], ({0: ANY}, {0: ANY}), given[1:], compiles=all_tests)
+
+
+def test_aggregations_with_given_sizes() -> None:
+    torch.manual_seed(0)
+    model = pooled_by(pyg.LCMAggregation(8, 4), dim_size=3, max_num_elements=3)
+    given = []
+    for sizes in ([3, 2, 2], [1, 3, 1]):
+        x, _, _, number = batch(sum(sizes), 0, sizes)
+        given.append([x, number])
+    as_torch(model, given[0], ({0: ANY}, {0: ANY}), given[1:], compiles=False)
+
+
+@pytest.mark.parametrize(
+    ("pool", "sizes", "message"),
+    [
+        (
+            lambda: pyg.LCMAggregation(8, 4),
+            {"dim_size": 3},
+            r'module "pool", test_pools.py.*; call LCMAggregation with dim_size=..., max_num_ele',
+        ),
+        (
+            lambda: pyg.SimpleConv(pyg.LCMAggregation(8, 4)),
+            {},
+            r'module "pool.aggr_module", test_pools.py:\d+: return self.pool.*; call LCMAggrega',
+        ),
+        (
+            lambda: pyg.EquilibriumAggregation(8, 4, [5], 1),
+            {"dim_size": 3},
+            r'a tensor is computed where .* \(module "pool.optimizer"\); write the gradient',
+        ),
+    ],
+)
+def test_aggregations_that_torch_cannot_export(
+    pool: Any, sizes: dict[str, int], message: str
+) -> None:
+    layer, (x, ends, _, number) = pool(), batch(7, 12, [3, 2, 2])
+    is_conv = isinstance(layer, pyg.MessagePassing)
+    given = ends[:, ends[1].argsort()] if is_conv else number
+    with pytest.raises(ImportModelError, match=message):
+        imported(pooled_by(layer, **sizes), [x, given], ({0: ANY}, {int(is_conv): ANY}))
+
+
 def test_a_function_that_a_module_has_imported(all_tests: bool) -> None:
     class Rows(torch.nn.Module):
         def forward(self, x: Any, number: Any) -> Any:
