@@ -25,6 +25,8 @@ from .shapes import broadcast
 from .values import Value
 
 Subgraph = Callable[[Sequence[Value]], list[Value]]
+Counting = Callable[[Set[int]], Value]
+"""Adds what counts the iterations of a loop, given which of its states grow."""
 
 _ITERATIONS = Dim.symbol(ITERATIONS)
 
@@ -105,6 +107,7 @@ def iterated(
     most: Value | None,
     condition: Value | None,
     count: Dim | None,
+    counting: Counting | None = None,
 ) -> list[Value]:
     """The results of a loop: what it carries at the end, and the stacked outputs.
 
@@ -116,11 +119,15 @@ def iterated(
         most: the largest number of iterations, or None.
         condition: whether there is a first iteration; None if there is one unless `most` is 0.
         count: `most` where it is a size or a number.
+        counting: where `most` is None, how to know the number of iterations before the loop.
     """
     known = node.computed
     shapes, (goes_on, *results), block = _settled(node, body, inits, start=1)
+    rows, growing = results[len(inits) :], _growing(node, inits, shapes, results)
+    if most is None and counting is not None and goes_on.contents is None and (rows or growing):
+        most = counting(growing)
     largest = _ITERATIONS if count is None and most is not None else count
-    rows, bounds = results[len(inits) :], _bounds(node, largest, inits, shapes, results)
+    bounds = _bounds(node, largest, inits, shapes, results)
     _check_stacked(node, rows, known)
     always = condition is None and goes_on.contents is not None and goes_on.contents.all()
     texts = _texts(bounds, inits)
@@ -256,6 +263,21 @@ def _settled(
         shapes = changed
 
 
+def _growing(
+    node: ModelNode,
+    inits: Sequence[Value],
+    shapes: Sequence[Shape],
+    results: Sequence[Value],
+) -> set[int]:
+    """The carried values whose sizes only a number of iterations bounds."""
+    return {
+        number
+        for number, (init, shape, result) in enumerate(zip(inits, shapes, results, strict=False))
+        for start, before, after in zip(init.shape, shape, result.shape, strict=True)
+        if start != before and node.is_computed(node.at_most(start) + node.at_most(after))
+    }
+
+
 def _bounds(
     node: ModelNode,
     count: Dim | None,
@@ -277,7 +299,11 @@ def _bounds(
             grown = [Dim([term]) for term in (after - before).terms if term[1] > 0]
             if not node.is_computed(first + after):
                 bounds[number][axis] = first.at_most_either(after)
-            elif any(map(node.is_computed, [first, *grown])) or (grown and count is None):
+            elif grown and node.is_computed(first):
+                begins = f"loop state {number} begins with {_described(init)}"
+                fact = f"{begins}, a size without an upper bound, and grows"
+                raise node.unsupported(fact)
+            elif any(map(node.is_computed, grown)) or (grown and count is None):
                 change = _change(number, init, result)
                 raise node.unsupported(f"{change}, which has no known upper bound")
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Sequence
 
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 
 from .diagnostics import broken
 
@@ -74,6 +74,35 @@ def _reads(node: NodeProto) -> list[str]:
             read += [value.name for value in body.output]
             names += [name for name in read if name not in own]
     return names
+
+
+def deciding_part(body: GraphProto) -> tuple[GraphProto, list[int]]:
+    """The part of the body of a loop that decides whether there is another iteration.
+
+    Returns:
+        A body of these nodes, which carries what it depends on; and the numbers of these states.
+    """
+    condition, *carried = body.output
+    producers = {name: node for node in body.node for name in node.output if name}
+    states = {info.name: number for number, info in enumerate(body.input[2:])}
+    read, waiting = set[str](), [condition.name]
+    while waiting:
+        name = waiting.pop()
+        if name in read:
+            continue
+        read.add(name)
+        if name in producers:
+            waiting += _reads(producers[name])
+        elif name in states:
+            waiting.append(carried[states[name]].name)
+    needed = [number for name, number in states.items() if name in read]
+    part = GraphProto()
+    part.CopyFrom(body)
+    del part.node[:], part.input[:], part.output[:]
+    part.node.extend(node for node in body.node if not read.isdisjoint(node.output))
+    part.input.extend([*body.input[:2], *(body.input[2 + number] for number in needed)])
+    part.output.extend([condition, *(carried[number] for number in needed)])
+    return part, needed
 
 
 def _edges(

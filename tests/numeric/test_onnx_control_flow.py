@@ -332,6 +332,60 @@ def test_what_grows_in_as_many_iterations_as_the_call_says() -> None:
         assert (len(y), len(w), z) == (4, 1, 0)
 
 
+GROWING = [
+    make_node("Mul", ["s", "two"], ["t"]),
+    make_node("Concat", ["h", "t"], ["k"], axis=0),
+    make_node("ReduceSum", ["k"], ["sum"], keepdims=0),
+    make_node("Size", ["k"], ["rows"]),
+    make_node("Cast", ["rows"], ["length"], to=TensorProto.FLOAT),
+    make_node("ReduceMax", ["t"], ["largest"], keepdims=0),
+    make_node("Neg", ["t"], ["row"]),
+]
+ENDED = {"a state": "largest", "what grows": "sum", "the size of what grows": "length"}
+
+
+@pytest.mark.parametrize("by", ENDED)
+@pytest.mark.parametrize("most", [None, 2**63 - 1])
+def test_what_grows_until_a_condition_fails(by: str, most: int | None, all_tests: bool) -> None:
+    """Without a number of iterations, or with one that is none."""
+    step = body(
+        [*GROWING, make_node("Less", [ENDED[by], "end"], ["again"])],
+        "i:i: more:b: s:f:1 h:f:p",
+        "again:b: t:f:1 k:f:q row:f:1",
+    )
+    ends = ["" if most is None else "many", "yes"]
+    node = make_node("Loop", [*ends, "x", "start"], ["s", "h", "rows"], body=step)
+    weights = {"many": np.array(most or 0), "yes": np.array(True)}
+    weights |= {"two": np.float32(1.1)}
+    proto = model([node], "x:f:1 start:f:n end:f:", "s:f:1 h:f:q rows:f:r,1", weights)
+    x = np.ones(1, np.float32)
+    calls = [(x, numbers(3), np.float32(end)) for end in (40, 0)]
+    if all_tests:
+        calls.append((x, numbers(0), np.float32(150)))
+    exe = calls_as_onnx(proto, *calls)
+    assert len(exe(*calls[0])[1]) > 16, "more iterations than are tried first"
+
+
+def test_what_is_stacked_has_its_declared_size() -> None:
+    nodes = [
+        make_node("Identity", ["more"], ["again"]),
+        make_node("Unsqueeze", ["i", "zero"], ["start"]),
+        make_node("Add", ["start", "one"], ["end"]),
+        make_node("Slice", ["x", "start", "end"], ["part"]),
+        make_node("Add", ["h", "part"], ["sum"]),
+        make_node("Identity", ["sum"], ["row"]),
+    ]
+    step = body(nodes, "i:i: more:b: h:f:1,2", "again:b: sum:f:1,2 row:f:1,2")
+    weights = {"one": np.array([1]), "zero": np.array([0]), "h": np.zeros((1, 2), np.float32)}
+    node = make_node("Loop", ["m", "", "h"], ["last", "rows"], name="each", body=step)
+    exe = compiled(model([node], "m:i: x:f:n,2", "last:f:1,2 rows:f:m,1,2", weights))
+    x = numbers(4, 2)
+    _, rows = exe(np.array(3), x)
+    np.testing.assert_allclose(rows, np.cumsum(x[:3], 0)[:, None], rtol=1e-6)
+    with pytest.raises(InputError, match="each"):
+        exe(np.array(3), x[:2])
+
+
 def test_states_whose_size_is_another_one_after_the_body() -> None:
     """As many rows as there are indices; some of those before; and as many as iterations ago."""
     again = make_node("Identity", ["more"], ["again"])
@@ -469,7 +523,7 @@ def test_a_condition_in_a_loop_reads_what_the_loop_carries() -> None:
 
 
 REFUSED = {
-    "scan outputs need a largest number of iterations, operand 0": (
+    "scan outputs need a largest number of iterations, operand 0": (  # it has no end
         "more:b: h:f:3",
         "again:b: k:f:3 p:f:3",
         "y:f:3 rows:f:m,3",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto
+from onnx import GraphProto, ValueInfoProto
 from xdsl.ir import Block
 
 from ....core.algebra.dims import Dim
@@ -15,10 +16,18 @@ from ...importing.regions import conditional, iterated, scanned
 from ...importing.shapes import unsqueezed
 from ...importing.values import Value
 from ..nodes import Node
+from ..ordering import deciding_part
 from ..registry import converts
+from ..signature import declared_sizes
 
 _MOST_UNROLLED = 64
 """Loops are unrolled up to this many nodes, in which the numbers of iterations are known."""
+
+_NO_NUMBER = 1 << 31
+"""Exporters write the largest integer where only a condition ends a loop."""
+
+_FIRST_LIMIT = 16
+"""The iterations of a loop that are tried first to count them."""
 
 
 @converts("If", since=1)
@@ -73,11 +82,68 @@ def loop(node: Node) -> Sequence[Value | None]:
             least = f"a known number of iterations, of at most {_MOST_UNROLLED} nodes in all"
             raise node.unsupported(f"{fact}, which needs {least}")
 
+    before = node.computed
+
     def iteration(values: Sequence[Value]) -> list[Value]:
         number, *state = values
-        return node.convert(body, [number, node.known(np.array(True)), *state])
+        results = node.convert(body, [number, node.known(np.array(True)), *state])
+        rows = body.output[1 + len(inits) :]
+        stacked = _as_declared(node, rows, results[1 + len(inits) :], before)
+        return [*results[: 1 + len(inits)], *stacked]
 
-    return iterated(node, iteration, inits, most, condition, count)
+    if count is not None and count.is_static and count.value >= _NO_NUMBER:
+        most = count = None
+    counting = functools.partial(_counted, node, body, inits, condition)
+    return iterated(node, iteration, inits, most, condition, count, counting)
+
+
+def _as_declared(
+    node: Node, infos: Sequence[ValueInfoProto], results: Sequence[Value], known: Set[str]
+) -> Iterator[Value]:
+    """The results of the body of a loop that are stacked.
+
+    All slices that are stacked have one shape: where an iteration computes it, the declared one is
+    checked.
+    """
+    declared = declared_sizes(GraphProto(output=infos))
+    for info, value in zip(infos, results, strict=True):
+        sizes = [size for size in declared.get(info.name, []) if size is not None]
+        symbols = {name for dim in value.shape for name in dim.symbols}
+        is_declared = symbols & node.computed - known and len(sizes) == value.rank
+        yield node.reshape(value, shape=sizes) if is_declared else value
+
+
+def _counted(
+    node: Node,
+    body: GraphProto,
+    inits: Sequence[Value],
+    condition: Value | None,
+    growing: Set[int],
+) -> Value:
+    """The number of iterations of a loop that only a condition ends, by running what decides.
+
+    Where that depends on what grows, it runs with at most `_FIRST_LIMIT` iterations, and again with
+    twice as many as long as these are not enough.
+    """
+    deciding, states = deciding_part(body)
+    given = [*(inits[number] for number in states), node.known(np.array(0))]
+
+    def step(values: Sequence[Value]) -> list[Value]:
+        number, *state, count = values
+        results = node.convert(deciding, [number, node.known(np.array(True)), *state])
+        return [*results, node.add(count, node.known(np.array(1)))]
+
+    def longer(values: Sequence[Value]) -> list[Value]:
+        _, limit, _ = values
+        # A constant of another region is no value of this one.
+        own = [value if value.contents is None else replace(value, ssa=None) for value in given]
+        found = iterated(node, step, own, limit, condition, None)[-1]
+        return [node.equal(found, limit), node.mul(limit, node.known(np.array(2))), found]
+
+    if growing.isdisjoint(states):
+        return iterated(node, step, given, None, condition, None)[-1]
+    first = [node.known(np.array(_FIRST_LIMIT)), node.known(np.array(0))]
+    return iterated(node, longer, first, None, None, None)[-1]
 
 
 def _unrolled(
