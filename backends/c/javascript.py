@@ -69,17 +69,18 @@ const check = (good) => {{
   throw new Error(new TextDecoder().decode(text.subarray(0, text.indexOf(0))));
 }};
 
-{_lines([*sizes, *weights])}const program = {created};
+{joined([*sizes, *weights])}const program = {created};
 check(program);
 const inputs = array({_bytes(interface.inputs)});
 const outputs = array({_bytes(interface.outputs)});
-{_lines(inputs)}check({prefix}_shapes(inputs, outputs) === 0);
-{_lines(outputs)}check({prefix}_run(program, inputs, outputs) === 0);
+{joined(inputs)}check({prefix}_shapes(inputs, outputs) === 0);
+{joined(outputs)}check({prefix}_run(program, inputs, outputs) === 0);
 console.log(`{shown(first.spec.name)}[0] = ${{{result}}}`);
 """
 
 
-def _lines(lines: Sequence[str]) -> str:
+def joined(lines: Sequence[str]) -> str:
+    """Lines as text, each with its end."""
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -76,24 +76,20 @@ static int fail(void) {{
 }}
 
 int main(void) {{
-{_lines(sizes)}  {prefix} *program = {create};
+{javascript.joined(sizes)}  {prefix} *program = {create};
   if (!program) return fail();
 
   {prefix}_inputs inputs = {{0}};
-{_lines(inputs)}
+{javascript.joined(inputs)}
   {prefix}_outputs outputs = {{0}};
   if ({prefix}_shapes(&inputs, &outputs)) return fail();
-{_lines(outputs)}
+{javascript.joined(outputs)}
   if ({prefix}_run(program, &inputs, &outputs)) return fail();
   printf("{shown(first.spec.name)}[0] = %g\\n", (double)*{data});
   {prefix}_destroy(program);
   return 0;
 }}
 """
-
-
-def _lines(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _example_input(field: Field) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -18,6 +19,11 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         return ""
     head = f"| {' | '.join(titles)} |"
     return "\n".join([head, f"|{'---|' * len(titles)}", *lines])
+
+
+def summary(documented: object) -> str:
+    """The first paragraph of a docstring."""
+    return (inspect.getdoc(documented) or "").partition("\n\n")[0]
 
 
 def folded(title: str, text: str) -> str:

@@ -11,7 +11,7 @@ from ...dialects.graph.nests.body import NAMES, KernelBody
 from ...dialects.graph.nests.buffers import Buffer
 from ...dialects.graph.nests.loops import KernelLoops
 from ...dialects.graph.nests.nest import Nest, Places, Scalars
-from .markdown import page, table
+from .markdown import page, summary, table
 
 _INTRODUCTION = """\
 An [operator](../adding-an-operator.md#loops-of-its-own) says how it is computed in one of two ways.
@@ -69,7 +69,7 @@ def _methods(kind: type) -> list[tuple[str, Callable[..., Any]]]:
 def _calls(owner: str, functions: Iterable[tuple[str, Callable[..., Any]]]) -> str:
     """A table of calls, each with the first paragraph of its docstring."""
     rows = [
-        (f"`{owner}.{name}({_parameters(function)})`", _summary(function))
+        (f"`{owner}.{name}({_parameters(function)})`", summary(function))
         for name, function in functions
         if not name.startswith("_")
     ]
@@ -80,7 +80,3 @@ def _parameters(function: Callable[..., Any]) -> str:
     parameters = inspect.signature(function).parameters.values()
     named = [p.replace(annotation=inspect.Parameter.empty) for p in parameters if p.name != "self"]
     return ", ".join(map(str, named))
-
-
-def _summary(function: Callable[..., Any]) -> str:
-    return (inspect.getdoc(function) or "").partition("\n\n")[0]

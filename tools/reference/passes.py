@@ -11,22 +11,18 @@ from ...core.pipelines.budgets import EXACT, budget_of
 from ...core.pipelines.exactness import Exactness
 from ...core.registry import own_passes
 from ..pass_help import options_of
-from .markdown import page, table
+from .markdown import page, summary, table
 
 
 def passes_page(title: str, prefix: str) -> str:
     """The page of the passes whose names begin with a prefix."""
     named = {name: load() for name, load in own_passes().items() if name.startswith(prefix)}
-    listed = [(f"[`{name}`](#{name})", _summary(kind)) for name, kind in named.items()]
+    listed = [(f"[`{name}`](#{name})", summary(kind)) for name, kind in named.items()]
     return page(
         f"# {title}",
         table(("pass", "what it does"), listed),
         *(part for name, kind in named.items() for part in _pass(name, kind)),
     )
-
-
-def _summary(kind: type[ModulePass]) -> str:
-    return (inspect.getdoc(kind) or "").partition("\n\n")[0]
 
 
 def _pass(name: str, kind: type[ModulePass]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from ...dialects.graph.op_builder import graph_operators
 from ...frontends import gnn
 from .documents import document_of
-from .markdown import code, page, table
+from .markdown import code, page, summary, table
 from .operations import call_of, is_method, shapes_of
 
 _GROUPS: dict[str, tuple[str, ...]] = {
@@ -149,7 +149,7 @@ def _operators() -> Iterator[str]:
 def _properties(members: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, member in members.items():
         if isinstance(member, (property, functools.cached_property)):
-            yield f"`{name}`", _linked((inspect.getdoc(member) or "").partition("\n\n")[0])
+            yield f"`{name}`", _linked(summary(member))
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
