@@ -92,13 +92,6 @@ class IfOp(ControlFlowOp):
             operands=[condition, captures], result_types=[result_types], regions=[then, orelse]
         )
 
-    @property
-    def stated_sizes(self) -> tuple[str, ...]:
-        return () if self.sizes is None else tuple(name.data for name in self.sizes)
-
-    def state_sizes(self, names: Sequence[str]) -> None:
-        self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
-
     def verify_(self) -> None:
         captures = [value.type for value in self.captures]
         for region in self.regions:

@@ -156,13 +156,6 @@ class GraphLoopBase(ControlFlowOp):
         """Whether the last slice of a stacked result is stored first."""
         return self.backward_stacks is not None and number in self.backward_stacks.get_values()
 
-    @property
-    def stated_sizes(self) -> tuple[str, ...]:
-        return () if self.sizes is None else tuple(name.data for name in self.sizes)
-
-    def state_sizes(self, names: Sequence[str]) -> None:
-        self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
-
     def bounds_of(self, number: int, iterations: Dim | None = None) -> dict[int, Dim]:
         """The axes of a carried value along which its size may change, with upper bounds.
 

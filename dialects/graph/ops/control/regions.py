@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i32
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerType, StringAttr, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, traits_def, var_operand_def
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
@@ -84,6 +84,7 @@ class ControlFlowOp(IRDLOperation, ABC):
 
     if TYPE_CHECKING:
         captures: Sequence[SSAValue]
+        sizes: ArrayAttr[StringAttr] | None
 
     @abstractmethod
     def argument_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
@@ -104,10 +105,11 @@ class ControlFlowOp(IRDLOperation, ABC):
     @property
     def stated_sizes(self) -> tuple[str, ...]:
         """The symbols of the sizes that it computes, from stage `kernels` on."""
-        return ()
+        return () if self.sizes is None else tuple(name.data for name in self.sizes)
 
     def state_sizes(self, names: Sequence[str]) -> None:
         """State the symbols of the sizes that it computes: of `ShapeFacts.measured`, in order."""
+        self.sizes = ArrayAttr(map(StringAttr, names)) if names else None
 
     @property
     def bodies(self) -> tuple[Block, ...]:
