@@ -11,9 +11,10 @@ from xdsl.ir import Attribute
 
 from ..core.boundary.arrays import csr_of, plain_array, refuse_mask
 from ..core.dtypes import ELEMENT_TYPES, LOW_BIT_FLOATS, dtype_of, element_type_of
-from ..core.errors import InputError, UnsupportedError, explain
+from ..core.errors import UnsupportedError
 from ..dialects.graph.attrs import is_float
 from ..dialects.graph.ops.sparse.matrices import with_sorted_rows, with_values
+from .diagnostics import input_error
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -30,7 +31,7 @@ def element_type_named(subject: str, name: str) -> Attribute:
         InputError: if there is none.
     """
     if not isinstance(name, str) or name not in ELEMENT_TYPES:
-        raise _error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), repr(name))
+        raise input_error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), repr(name))
     return ELEMENT_TYPES[name]
 
 
@@ -54,7 +55,7 @@ def dense_array(values: Any, subject: str, element: Attribute | None = None) -> 
         own = element_type_of(array.dtype)
     except (UnsupportedError, TypeError, ValueError, OverflowError) as error:
         got = getattr(values, "dtype", type(values).__name__)
-        raise _error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), got) from error
+        raise input_error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), got) from error
     array = np.array(array, dtype=dtype_of(own), order="C", copy=True)
     if element is not None:
         return cast(np.ndarray, converted(array, element, subject))
@@ -73,22 +74,22 @@ def csr_matrix_of(matrix: Any, subject: str, element: Attribute | None = None) -
             that cannot be converted.
     """
     if len(matrix.shape) != 2:
-        raise _error(subject, "a sparse constant has two dimensions", got=matrix.shape)
+        raise input_error(subject, "a sparse constant has two dimensions", got=matrix.shape)
     is_half = matrix.dtype.kind == "f" and matrix.dtype.itemsize < 4
     if matrix.dtype.kind not in "fiub" or matrix.dtype.itemsize > 8 or is_half:
-        raise _error(subject, "unknown dtype", "f32 or f64", matrix.dtype)
+        raise input_error(subject, "unknown dtype", "f32 or f64", matrix.dtype)
     if element is None and matrix.dtype.kind != "f":
-        raise _error(subject, "a sparse constant has floats", "f32 or f64", matrix.dtype)
+        raise input_error(subject, "a sparse constant has floats", "f32 or f64", matrix.dtype)
     if element is not None and str(element) not in ("f32", "f64"):
-        raise _error(subject, "a sparse constant has floats", "f32 or f64", element)
+        raise input_error(subject, "a sparse constant has floats", "f32 or f64", element)
     refuse_mask(subject, getattr(matrix, "data", None))
     try:
         result = csr_of(matrix).copy()
         result.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise _error(subject, f"the matrix is inconsistent: {error}") from error
+        raise input_error(subject, f"the matrix is inconsistent: {error}") from error
     if max(*result.shape, result.nnz) > _INDEX_LIMIT:
-        raise _error(subject, "too large for 32-bit indices", got=result.shape)
+        raise input_error(subject, "too large for 32-bit indices", got=result.shape)
     result = with_sorted_rows(result)
     result.indptr = result.indptr.astype(np.int32)
     result.indices = result.indices.astype(np.int32)
@@ -116,13 +117,13 @@ def converted(array: Array, element: Attribute, subject: str) -> Array:
     data = array if isinstance(array, np.ndarray) else array.data
     if element == i1 or _generality(element) < _generality(element_type_of(array.dtype)):
         got = data.flat[0] if data.size == 1 else array.dtype
-        raise _error(subject, "the element types do not agree", element, got)
+        raise input_error(subject, "the element types do not agree", element, got)
     if _generality(element) == 1 and data.size:
         limits = ml_dtypes.iinfo(dtype)
         low, high = int(data.min()), int(data.max())
         if low < limits.min or high > limits.max:
             got = low if low < limits.min else high
-            raise _error(subject, "an integer does not fit", element, got)
+            raise input_error(subject, "an integer does not fit", element, got)
     # A float too large for the type becomes infinite, as it would in NumPy.
     with np.errstate(over="ignore"):
         data = data.astype(dtype)
@@ -138,7 +139,3 @@ def equal(a: Array, b: Array) -> bool:
         return a.tobytes() == b.tobytes()
     parts = ((a.indptr, b.indptr), (a.indices, b.indices), (a.data, b.data))  # type: ignore[union-attr]
     return all(x.tobytes() == y.tobytes() for x, y in parts)
-
-
-def _error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
-    return InputError(explain(subject, fact, expected=expected, got=got))

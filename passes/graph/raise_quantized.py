@@ -49,8 +49,10 @@ def _weight_axis(op: GraphOp) -> int:
     return rank(op.operands[1]) - 1 if isinstance(op, graph.MatmulOp) else 0
 
 
-def _narrow(b: InsertingBuilder, factor: SSAValue, weights: WeightStore) -> SSAValue | None:
-    """A factor of 16 bits in the smallest type that holds it."""
+def _narrowed(
+    b: InsertingBuilder, factor: SSAValue, weights: WeightStore
+) -> Mapping[str, SSAValue] | None:
+    """A factor of 16 bits as `narrow`, in the smallest type that holds it."""
     if element_type(factor) != i16:
         return None
     wide = factor.owner
@@ -58,15 +60,15 @@ def _narrow(b: InsertingBuilder, factor: SSAValue, weights: WeightStore) -> SSAV
         zero = known_elements(wide.rhs, weights)
         wide = wide.lhs.owner if zero is not None and not zero.any() else wide
     if isinstance(wide, graph.CastOp) and element_type(wide.x) in _BYTES:
-        return wide.x
+        return {"narrow": wide.x}
     elements = known_elements(factor, weights)
     if elements is None:
         return None
     narrow = elements.astype(np.int8)
     if np.array_equal(narrow, elements):
-        return b.constant(narrow, _name(factor, "shifted"))
+        return {"narrow": b.constant(narrow, _name(factor, "shifted"))}
     known = isinstance(wide, graph.ConstantOp)
-    return None if known else b.constant(elements, _name(factor, "shifted"))
+    return None if known else {"narrow": b.constant(elements, _name(factor, "shifted"))}
 
 
 _NARROW = "  for n of 8 bits, which are widened or less 0, or all elements of a constant"
@@ -76,16 +78,14 @@ _NARROW = "  for n of 8 bits, which are widened or less 0, or all elements of a 
 def first_factor_is_narrow(
     b: InsertingBuilder, n: SSAValue, weights: WeightStore
 ) -> Mapping[str, SSAValue] | None:
-    narrow = _narrow(b, n, weights)
-    return None if narrow is None else {"narrow": narrow}
+    return _narrowed(b, n, weights)
 
 
 @rule(f"f(x, n, *v) == f(x, narrow, *v){_NARROW}", EXACT, f=_Product)
 def second_factor_is_narrow(
     b: InsertingBuilder, n: SSAValue, weights: WeightStore
 ) -> Mapping[str, SSAValue] | None:
-    narrow = _narrow(b, n, weights)
-    return None if narrow is None else {"narrow": narrow}
+    return _narrowed(b, n, weights)
 
 
 @rule(
