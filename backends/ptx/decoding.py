@@ -12,9 +12,9 @@ from ...core.errors import InputError, explain
 from . import memory
 from .counters import LineCounters, count_global, count_shared
 from .functions import REDUCTIONS, computation, dtype_of, is_float, unsupported
-from .machine import Action, Step, Threads, coordinates
+from .machine import Action, PtxStep, Threads, coordinates
 from .memory import FaultError, Region
-from .text import Instruction, Kernel, bits_of, number
+from .text import PtxInstruction, PtxKernel, bits_of, number
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Read = Callable[[Threads, Array], Array]
@@ -24,7 +24,7 @@ _SPACES = ("global", "shared", "local", "const", "param")
 _BITS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
-def decode(kernel: Kernel) -> list[Step]:
+def decode(kernel: PtxKernel) -> list[PtxStep]:
     """The steps of a kernel, with counters of their own.
 
     Raises:
@@ -34,7 +34,7 @@ def decode(kernel: Kernel) -> list[Step]:
     return [_Decoder(kernel, op).step() for op in kernel.code]
 
 
-def granules(kernel: Kernel) -> int:
+def granules(kernel: PtxKernel) -> int:
     """The bytes of the smallest access of a kernel to memory."""
     sizes = [bits_of(op.kind) // 8 for op in kernel.code if op.name in ("ld", "st", "atom", "red")]
     copies = 4 if any(op.name == "cp" for op in kernel.code) else 16
@@ -44,11 +44,11 @@ def granules(kernel: Kernel) -> int:
 class _Decoder:
     """One instruction of a kernel, and how its operands are read and its result is written."""
 
-    def __init__(self, kernel: Kernel, op: Instruction) -> None:
+    def __init__(self, kernel: PtxKernel, op: PtxInstruction) -> None:
         self.kernel, self.op = kernel, op
         self.row = LineCounters(op.line, str(op), "move", op.source)
 
-    def step(self) -> Step:
+    def step(self) -> PtxStep:
         """The instruction as a step."""
         op = self.op
         if op.name in ("ret", "exit"):
@@ -59,16 +59,16 @@ class _Decoder:
             return self._control(self.kernel.labels[op.operands[0]])
         if op.name == "trap":
             self.row.group = "control"
-            return Step(op, self.row, _trap)
+            return PtxStep(op, self.row, _trap)
         if op.name in _GATHERING:
             return _GATHERING[op.name](self)
         if op.name in _ACTIONS:
-            return Step(op, self.row, _ACTIONS[op.name](self))
-        return Step(op, self.row, self._computing())
+            return PtxStep(op, self.row, _ACTIONS[op.name](self))
+        return PtxStep(op, self.row, self._computing())
 
-    def _control(self, jump: int) -> Step:
+    def _control(self, jump: int) -> PtxStep:
         self.row.group = "control"
-        return Step(self.op, self.row, jump=jump)
+        return PtxStep(self.op, self.row, jump=jump)
 
     def operand(self, n: int) -> str:
         """The text of an operand."""
@@ -383,18 +383,18 @@ class _Decoder:
 
     # Threads together
 
-    def barrier(self) -> Step:
+    def barrier(self) -> PtxStep:
         """``bar.sync``, ``barrier.sync`` and ``bar.warp.sync``."""
         op, words = self.op, set(self.op.modifiers)
         self.row.group = "barrier"
         if "warp" in words:
             members = self.reader(self.operand(0), "b32")
-            return Step(op, self.row, _synced, gathers="warp", members=members)
+            return PtxStep(op, self.row, _synced, gathers="warp", members=members)
         if "sync" not in words or len(op.operands) != 1:
             raise unsupported(op)
-        return Step(op, self.row, gathers="block")
+        return PtxStep(op, self.row, gathers="block")
 
-    def shuffle(self) -> Step:
+    def shuffle(self) -> PtxStep:
         """``shfl.sync``: a register of another thread of the warp."""
         op = self.op
         if "sync" not in op.modifiers:
@@ -419,9 +419,9 @@ class _Decoder:
             write(threads, lanes, value[at])
             inside(threads, lanes, found)
 
-        return Step(op, self.row, act, gathers="warp", members=members)
+        return PtxStep(op, self.row, act, gathers="warp", members=members)
 
-    def vote(self) -> Step:
+    def vote(self) -> PtxStep:
         """``vote.sync``: what the threads of a warp say together."""
         op = self.op
         if "sync" not in op.modifiers:
@@ -447,9 +447,9 @@ class _Decoder:
             }
             write(threads, lanes, results[mode])
 
-        return Step(op, self.row, act, gathers="warp", members=members)
+        return PtxStep(op, self.row, act, gathers="warp", members=members)
 
-    def reduce(self) -> Step:
+    def reduce(self) -> PtxStep:
         """``redux.sync``: a reduction over the threads of a warp."""
         op, kind = self.op, self.op.kind
         function = REDUCTIONS.get(op.modifiers[1])
@@ -466,7 +466,7 @@ class _Decoder:
             counts = np.diff(np.r_[starts, len(lanes)])
             write(threads, lanes, np.repeat(combine.reduceat(values, starts), counts))
 
-        return Step(op, self.row, act, gathers="warp", members=members)
+        return PtxStep(op, self.row, act, gathers="warp", members=members)
 
     def active(self) -> Action:
         """``activemask``: the threads of the warp that are here."""
@@ -492,7 +492,7 @@ _ACTIONS: dict[str, Callable[[_Decoder], Action]] = {
     "red": _Decoder.update,
     "st": _Decoder.store,
 }
-_GATHERING: dict[str, Callable[[_Decoder], Step]] = {
+_GATHERING: dict[str, Callable[[_Decoder], PtxStep]] = {
     "bar": _Decoder.barrier,
     "barrier": _Decoder.barrier,
     "redux": _Decoder.reduce,

@@ -13,7 +13,7 @@ from .counters import Emulation
 from .decoding import decode, granules
 from .machine import Shape, Threads
 from .memory import GlobalMemory, Region
-from .text import Kernel, Variable, read_ptx
+from .text import PtxKernel, PtxVariable, read_ptx
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -80,7 +80,7 @@ def emulate(
 
 
 def launched(
-    kernel: Kernel,
+    kernel: PtxKernel,
     shape: Shape,
     memory: GlobalMemory,
     parameters: Array,
@@ -117,7 +117,7 @@ def _wrong(fact: str, expected: object, got: object) -> InputError:
     return InputError(explain("emulate", fact, expected=expected, got=got))
 
 
-def _kernel(kernels: dict[str, Kernel], name: str | None) -> Kernel:
+def _kernel(kernels: dict[str, PtxKernel], name: str | None) -> PtxKernel:
     """The kernel of a name, or the only one."""
     if name is None and len(kernels) == 1:
         return next(iter(kernels.values()))
@@ -138,7 +138,7 @@ def _sizes(what: str, given: int | Sequence[int]) -> tuple[int, int, int]:
 
 
 def _parameters(
-    kernel: Kernel,
+    kernel: PtxKernel,
     args: Sequence[Any],
     memory: GlobalMemory,
     granule: int,
@@ -186,7 +186,7 @@ def _check_apart(array: np.ndarray, n: int, args: Sequence[Any]) -> None:
             raise InputError(explain("emulate", fact, expected="one array, or two apart"))
 
 
-def _number(parameter: Variable, arg: Any) -> Array:
+def _number(parameter: PtxVariable, arg: Any) -> Array:
     """The bytes of a number: a float by the width of the parameter, or an integer."""
     if isinstance(arg, np.generic):
         found = np.array([arg])
@@ -204,7 +204,7 @@ def _number(parameter: Variable, arg: Any) -> Array:
     return found.view(np.uint8)
 
 
-def _with_variables(kernel: Kernel, memory: GlobalMemory, granule: int) -> Kernel:
+def _with_variables(kernel: PtxKernel, memory: GlobalMemory, granule: int) -> PtxKernel:
     """A kernel whose module's variables are buffers: their addresses are known from then on."""
     variables = dict(kernel.variables)
     for name, variable in kernel.variables.items():
@@ -213,12 +213,12 @@ def _with_variables(kernel: Kernel, memory: GlobalMemory, granule: int) -> Kerne
             data = np.frombuffer(bytearray(initial), np.uint8)
             writable = variable.space == "global"
             address = memory.add(Region(f'"{name}"', data, granule, writable=writable))
-            variables[name] = Variable(name, variable.space, variable.size, address)
+            variables[name] = PtxVariable(name, variable.space, variable.size, address)
     return replace(kernel, variables=variables)
 
 
 def _spaces(
-    kernel: Kernel, blocks: int, shape: Shape, shared: int, granule: int
+    kernel: PtxKernel, blocks: int, shape: Shape, shared: int, granule: int
 ) -> dict[str, Region]:
     """Shared and local memory of some blocks, each part a multiple of 16 bytes apart."""
     local = -(-kernel.bytes_in("local") // 16) * 16

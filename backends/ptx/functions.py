@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.dtype_names import dtype_named, is_real
 from ...core.errors import UnsupportedError, explain
-from .text import Instruction, bits_of
+from .text import PtxInstruction, bits_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -53,7 +53,7 @@ def is_float(kind: str) -> bool:
     return is_real(dtype_of(kind))
 
 
-def computation(op: Instruction) -> Computation | None:
+def computation(op: PtxInstruction) -> Computation | None:
     """The function of an instruction; None if it is none of these.
 
     Raises:
@@ -73,7 +73,7 @@ def computation(op: Instruction) -> Computation | None:
     return found
 
 
-def unsupported(op: Instruction) -> UnsupportedError:
+def unsupported(op: PtxInstruction) -> UnsupportedError:
     """The error that the emulator lacks an instruction."""
     return UnsupportedError(explain("PTX", f"cannot emulate {op.opcode}", origin=op.origin))
 
@@ -200,7 +200,7 @@ _OF_DOUBLES: dict[str, Callable[..., Any]] = {
 }
 
 
-def _arithmetic(op: Instruction) -> Computation:
+def _arithmetic(op: PtxInstruction) -> Computation:
     kind, count = op.kind, _COUNTS.get(op.name, 2)
     if is_float(kind):
         function = _FLOAT.get(op.name)
@@ -215,7 +215,7 @@ def _arithmetic(op: Instruction) -> Computation:
     return _integer(op, kind, count)
 
 
-def _integer(op: Instruction, kind: str, count: int) -> Computation:
+def _integer(op: PtxInstruction, kind: str, count: int) -> Computation:
     function = _INTEGER[op.name]
     if "wide" in op.modifiers or "hi" in op.modifiers:
         if bits_of(kind) == 64:
@@ -259,7 +259,7 @@ def _high_half(a: Array, b: Array) -> Array:
     return high.view(a.dtype)
 
 
-def _of_doubles(op: Instruction) -> Computation:
+def _of_doubles(op: PtxInstruction) -> Computation:
     """A function whose value in f64 is rounded once more; f64 has its own."""
     if {"rz", "rm", "rp"} & set(op.modifiers):
         raise unsupported(op)
@@ -273,7 +273,7 @@ def _of_doubles(op: Instruction) -> Computation:
     return Computation(op.kind, (op.kind,), compute, "special")
 
 
-def _copysign(op: Instruction) -> Computation:
+def _copysign(op: PtxInstruction) -> Computation:
     # PTX copies the sign of the first operand to the second.
     return Computation(op.kind, (op.kind, op.kind), lambda a, b: np.copysign(b, a), "float")
 
@@ -281,7 +281,7 @@ def _copysign(op: Instruction) -> Computation:
 # Bits
 
 
-def _logic(op: Instruction) -> Computation:
+def _logic(op: PtxInstruction) -> Computation:
     functions: dict[str, Any] = {
         "and": np.bitwise_and,
         "or": np.bitwise_or,
@@ -293,7 +293,7 @@ def _logic(op: Instruction) -> Computation:
     return Computation(op.kind, (op.kind,) * count, functions[op.name], "integer")
 
 
-def _shift(op: Instruction) -> Computation:
+def _shift(op: PtxInstruction) -> Computation:
     bits, left = bits_of(op.kind), op.name == "shl"
 
     def compute(x: Array, by: Array) -> Array:
@@ -305,7 +305,7 @@ def _shift(op: Instruction) -> Computation:
     return Computation(op.kind, (op.kind, "u32"), compute, "integer")
 
 
-def _funnel(op: Instruction) -> Computation:
+def _funnel(op: PtxInstruction) -> Computation:
     """A part of two registers together: ``shf``."""
     left, wrapped = "l" in op.modifiers, "wrap" in op.modifiers
 
@@ -359,7 +359,7 @@ def _reversed(x: Array) -> Array:
     return np.packbits(_bits_each(x), axis=1, bitorder="little").view(x.dtype).ravel()
 
 
-def _highest(op: Instruction) -> Computation:
+def _highest(op: PtxInstruction) -> Computation:
     """The position of the most significant bit, that of the sign left out: ``bfind``."""
     bits = bits_of(op.kind)
 
@@ -372,7 +372,7 @@ def _highest(op: Instruction) -> Computation:
     return Computation("u32", (op.kind,), compute, "integer")
 
 
-def _of_bits(op: Instruction) -> Computation:
+def _of_bits(op: PtxInstruction) -> Computation:
     functions: dict[str, tuple[str, tuple[str, ...], Any]] = {
         "bfe": (op.kind, (op.kind, "u32", "u32"), _field),
         "bfi": (op.kind, (op.kind, op.kind, "u32", "u32"), _inserted),
@@ -421,7 +421,7 @@ _ORDERS: dict[str, Callable[..., Any]] = {
 _COMBINATIONS = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
-def _comparison(op: Instruction) -> Computation:
+def _comparison(op: PtxInstruction) -> Computation:
     """A comparison of two numbers: ``setp``, ``set``."""
     order, kind = op.modifiers[0], op.kind
     compare = _of_order(op, order)
@@ -435,7 +435,7 @@ def _comparison(op: Instruction) -> Computation:
     return Computation("pred", operands, compute, "float" if is_float(kind) else "integer")
 
 
-def _of_order(op: Instruction, order: str) -> Callable[[Array, Array], Array]:
+def _of_order(op: PtxInstruction, order: str) -> Callable[[Array, Array], Array]:
     """A comparison by name: unordered ones of floats, with a final "u", hold for NaN."""
     if order in ("num", "nan"):
         return lambda a, b: (np.isnan(a) | np.isnan(b)) == (order == "nan")
@@ -449,12 +449,12 @@ def _of_order(op: Instruction, order: str) -> Callable[[Array, Array], Array]:
     return lambda a, b: np.where(np.isnan(a) | np.isnan(b), unordered, compare(a, b))
 
 
-def _selection(op: Instruction) -> Computation:
+def _selection(op: PtxInstruction) -> Computation:
     kinds = (op.kind, op.kind, "pred")
     return Computation(op.kind, kinds, lambda a, b, chosen: np.where(chosen, a, b), "move")
 
 
-def _sign_selection(op: Instruction) -> Computation:
+def _sign_selection(op: PtxInstruction) -> Computation:
     kind = op.modifiers[0]
     kinds = (kind, kind, op.kind)
     return Computation(kind, kinds, lambda a, b, c: np.where(c >= 0, a, b), "move")
@@ -468,7 +468,7 @@ _ROUND: dict[str, Callable[..., Any]] = {
 }
 
 
-def _conversion(op: Instruction) -> Computation:
+def _conversion(op: PtxInstruction) -> Computation:
     into, kind = op.modifiers[-2:]
     target = dtype_of(into)
     rounding = [m for m in op.modifiers[:-2] if m in ("rn", "rz", "rm", "rp", *_ROUND)]
@@ -511,7 +511,7 @@ _KNOWN: dict[str, frozenset[str]] = {
     "bfind": frozenset({"shiftamt"}),
 }
 
-_MAKERS: dict[str, Callable[[Instruction], Computation]] = {
+_MAKERS: dict[str, Callable[[PtxInstruction], Computation]] = {
     **dict.fromkeys((*_INTEGER, *_FLOAT), _arithmetic),
     **dict.fromkeys(_OF_DOUBLES, _of_doubles),
     **dict.fromkeys(("and", "or", "xor", "not", "cnot"), _logic),
@@ -528,7 +528,7 @@ _MAKERS: dict[str, Callable[[Instruction], Computation]] = {
     "cvt": _conversion,
 }
 
-REDUCTIONS: dict[str, Callable[[Instruction], Callable[[Any, Any], Any]]] = {
+REDUCTIONS: dict[str, Callable[[PtxInstruction], Callable[[Any, Any], Any]]] = {
     "add": lambda op: np.add,
     "min": lambda op: _extremum(True, False) if is_float(op.kind) else np.minimum,
     "max": lambda op: _extremum(False, False) if is_float(op.kind) else np.maximum,

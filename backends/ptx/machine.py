@@ -19,7 +19,7 @@ from ...core.errors import EmulationError, explain
 from .counters import LineCounters
 from .memory import FaultError, GlobalMemory, Region
 from .races import Accessors
-from .text import Instruction, Kernel
+from .text import PtxInstruction, PtxKernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,7 +66,7 @@ Action = Callable[["Threads", Array], None]
 
 
 @dataclass(frozen=True)
-class Step:
+class PtxStep:
     """An instruction, decoded.
 
     `act` is called for the threads whose guard holds. `gathers` is "block" or "warp" if it waits
@@ -74,7 +74,7 @@ class Step:
     number of the instruction that it jumps to, -1 for the end of the thread.
     """
 
-    op: Instruction
+    op: PtxInstruction
     row: LineCounters
     act: Action | None = None
     jump: int | None = None
@@ -86,7 +86,7 @@ class Step:
 class Threads:
     """Some blocks of a launch, with all of their state."""
 
-    kernel: Kernel
+    kernel: PtxKernel
     shape: Shape
     first: int
     """The number of their first block."""
@@ -127,7 +127,7 @@ class Threads:
             self.shape.warps,
         )
 
-    def run(self, code: list[Step], most_steps: int) -> None:
+    def run(self, code: list[PtxStep], most_steps: int) -> None:
         """Execute all threads to their ends.
 
         Raises:
@@ -146,7 +146,7 @@ class Threads:
                         groups[there] = moved if known is None else _merged(known, moved)
 
     def _step(
-        self, code: list[Step], at: int, lanes: Array, most_steps: int
+        self, code: list[PtxStep], at: int, lanes: Array, most_steps: int
     ) -> list[tuple[int, Array]]:
         """Execute an instruction; the threads that go on, by the instruction that is next."""
         if at >= len(code):
@@ -172,7 +172,7 @@ class Threads:
         step.row.diverged += len(np.intersect1d(self.warp[active], self.warp[stay]))
         return [(step.jump, active), (at + 1, stay)]
 
-    def _act(self, step: Step, active: Array) -> None:
+    def _act(self, step: PtxStep, active: Array) -> None:
         if not len(active) or step.act is None:
             return
         try:
@@ -180,7 +180,9 @@ class Threads:
         except FaultError as fault:
             raise self.error(step.op, fault, active) from None
 
-    def _gather(self, step: Step, at: int, lanes: Array, active: Array) -> list[tuple[int, Array]]:
+    def _gather(
+        self, step: PtxStep, at: int, lanes: Array, active: Array
+    ) -> list[tuple[int, Array]]:
         """Let threads wait for others, and execute what all are there for."""
         moved = [(at + 1, np.setdiff1d(lanes, active, assume_unique=True))]
         known = self.waiting.pop(at, None)
@@ -196,7 +198,7 @@ class Threads:
         moved.append((at + 1, active))
         return moved
 
-    def _complete(self, step: Step, lanes: Array) -> Array:
+    def _complete(self, step: PtxStep, lanes: Array) -> Array:
         """Whether all threads are there that each one waits for."""
         if step.gathers == "block":
             present = np.bincount(self.block[lanes], minlength=self.blocks)
@@ -216,7 +218,7 @@ class Threads:
         sizes = np.minimum(32, self.shape.threads - self.thread[lanes] // 32 * 32)
         return ((np.uint64(1) << sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
 
-    def _stuck(self, code: list[Step]) -> None:
+    def _stuck(self, code: list[PtxStep]) -> None:
         """Report threads that wait for others, which do not come.
 
         Raises:
@@ -239,7 +241,7 @@ class Threads:
             warp = self.warp[lanes]
             row.warps += int((warp[1:] != warp[:-1]).sum()) + 1
 
-    def read(self, name: str, op: Instruction, lanes: Array) -> Array:
+    def read(self, name: str, op: PtxInstruction, lanes: Array) -> Array:
         """The bits of a register.
 
         Raises:
@@ -276,7 +278,7 @@ class Threads:
             known[lanes] = True if defined is None else defined
             found.defined = None if known.all() else known
 
-    def error(self, op: Instruction, fault: FaultError, lanes: Array) -> EmulationError:
+    def error(self, op: PtxInstruction, fault: FaultError, lanes: Array) -> EmulationError:
         """The error for what one of the threads that execute an instruction did."""
         n = int(lanes[min(fault.at, len(lanes) - 1)])
         block = coordinates(int(self.block[n]) + self.first, self.shape.grid)

@@ -25,7 +25,7 @@ def bits_of(kind: str) -> int:
 
 
 @dataclass(frozen=True)
-class Variable:
+class PtxVariable:
     """A variable in a state space, or a parameter, and its position in it, in bytes."""
 
     name: str
@@ -36,7 +36,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Instruction:
+class PtxInstruction:
     """One instruction.
 
     Attributes:
@@ -77,7 +77,7 @@ class Instruction:
 
 
 @dataclass
-class Kernel:
+class PtxKernel:
     """A function of a module that is launched (``.entry``).
 
     Attributes:
@@ -91,10 +91,10 @@ class Kernel:
     """
 
     name: str
-    parameters: tuple[Variable, ...]
-    variables: dict[str, Variable]
+    parameters: tuple[PtxVariable, ...]
+    variables: dict[str, PtxVariable]
     registers: dict[str, int] = field(default_factory=dict[str, int])
-    code: list[Instruction] = field(default_factory=list[Instruction])
+    code: list[PtxInstruction] = field(default_factory=list[PtxInstruction])
     labels: dict[str, int] = field(default_factory=dict[str, int])
     threads: int | None = None
 
@@ -146,7 +146,7 @@ _FILE = re.compile(r'\.file\s+(\d+)\s+"([^"]*)"')
 _THREADS = re.compile(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 
 
-def read_ptx(text: str) -> dict[str, Kernel]:
+def read_ptx(text: str) -> dict[str, PtxKernel]:
     """The kernels of a module by name.
 
     Raises:
@@ -162,7 +162,7 @@ def read_ptx(text: str) -> dict[str, Kernel]:
         outside = outside[:start] + " " * (end - start) + outside[end:]
     shared = _variables(_ENTRY.sub("", outside), ("global", "const", "shared"), {})
     files = dict(_FILE.findall(text))
-    found: dict[str, Kernel] = {}
+    found: dict[str, PtxKernel] = {}
     for head, start, end in bodies:
         if head[1] == "entry":
             found[head[2]] = _kernel(head, text, start, end, dict(shared), files)
@@ -197,12 +197,12 @@ def _kernel(
     text: str,
     start: int,
     end: int,
-    variables: dict[str, Variable],
+    variables: dict[str, PtxVariable],
     files: dict[str, str],
-) -> Kernel:
+) -> PtxKernel:
     """The kernel of a head and a body, which is part of the text."""
     parameters = _variables(head[3] or "", ("param",), {})
-    kernel = Kernel(head[2], tuple(parameters.values()), variables)
+    kernel = PtxKernel(head[2], tuple(parameters.values()), variables)
     if threads := _THREADS.search(head[4] or ""):
         kernel.threads = 1
         for number in filter(None, threads.groups()):
@@ -230,14 +230,14 @@ def _kernel(
     return kernel
 
 
-def _declare(kernel: Kernel, found: re.Match[str]) -> None:
+def _declare(kernel: PtxKernel, found: re.Match[str]) -> None:
     """Add the registers of a declaration: names, or prefixes with a count."""
     bits = bits_of(found[1])
     for name in found[2].split(","):
         kernel.registers[re.sub(r"<\d+>", "", name.strip())] = bits
 
 
-def _instruction(statement: str, line: int, source: str | None) -> Instruction:
+def _instruction(statement: str, line: int, source: str | None) -> PtxInstruction:
     found = _INSTRUCTION.fullmatch(statement)
     if found is None:
         got = shortened(statement)
@@ -245,12 +245,12 @@ def _instruction(statement: str, line: int, source: str | None) -> Instruction:
     name, *modifiers = found[3].replace("::", "_").split(".")
     operands = tuple(operand.strip() for operand in _OPERAND.findall(found[4]))
     guard = (found[2], found[1] == "!") if found[2] else None
-    return Instruction(name, tuple(modifiers), operands, guard, line, source)
+    return PtxInstruction(name, tuple(modifiers), operands, guard, line, source)
 
 
 def _variables(
-    text: str, spaces: tuple[str, ...], known: dict[str, Variable]
-) -> dict[str, Variable]:
+    text: str, spaces: tuple[str, ...], known: dict[str, PtxVariable]
+) -> dict[str, PtxVariable]:
     """Add the variables of some state spaces that a text declares to those that are known.
 
     Without an array's first size (``.extern .shared``), its size is that of a launch: 0 here.
@@ -271,7 +271,7 @@ def _variables(
         # `.align` after `.ptr` is that of the memory pointed to.
         unit = int(align[1]) if align and ".ptr" not in after else item
         offset = -(-ends[space] // unit) * unit
-        known[name] = Variable(
+        known[name] = PtxVariable(
             name, space, item * count, offset, _initial(initial, kind, item * count)
         )
         ends[space] = offset + item * count
