@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import OpTrait
 
 from .attrs import i64_array, i64_attr, ints
@@ -130,14 +130,19 @@ class BlockableInterface(Operation, ABC):
     Elementwise operators that read operands at their own index need not say so.
     """
 
+    @property
+    def in_blocks(self) -> Sequence[SSAValue]:
+        """The operands that have blocks: all, or the first ones, where others stay as they are."""
+        return self.operands
+
     def on_blocks(self, axis: int, size: int) -> Properties | None:
         """The properties with which the operator works on blocks of an axis.
 
-        Operands of shape ``[..., n, ...]`` then have the shape ``[..., n / size, ..., size]``, and
-        so has the result. None if that cannot be.
+        Operands `in_blocks` of shape ``[..., n, ...]`` then have the shape
+        ``[..., n / size, ..., size]``, and so has the result. None if that cannot be.
 
         Args:
-            axis: a dimension of all operands and of the result.
+            axis: a dimension of these operands and of the result.
             size: the elements in a block, which divide the sizes of that dimension.
         """
         return _merged(self, lambda trait: trait.blocked(self, axis))

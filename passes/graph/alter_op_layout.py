@@ -51,7 +51,7 @@ class BlockedRewriting:
             Rewriter.erase_op(op)
 
     def _rewrite(self, op: GraphOp) -> None:
-        laid_out = op.operands[:1] if op in self.layouts.convs else op.operands
+        laid_out = self.blocking.laid_out(op)
         of = max(rank(value) for value in laid_out)
         operands = [self._on_blocks(value, of, op) for value in laid_out]
         new = self.blocking.on_blocks(op, [*operands, *op.operands[len(operands) :]])
@@ -156,10 +156,10 @@ class GraphAlterOpLayoutPass(ModulePass):
 
     A layout change is a reshape and a transpose, inserted only between a blocked value and an
     operator on plain ones, or the other way round, so no two cancel. Elementwise operators,
-    pads, pools, sums over positions, slices and concatenations of whole blocks work on blocks.
-    Convolutions that pass blocks to each other change together, or not at all if the layout
-    changes around them cost more than they save. Filters keep their layout: constants are
-    packed when their kernel is scheduled, and so are the weights of `dense`. Computed weights
+    pads, pools, sums over positions, gathers along them, slices and concatenations of whole blocks
+    work on blocks. Convolutions that pass blocks to each other change together, or not at all if
+    the layout changes around them cost more than they save. Filters keep their layout: constants
+    are packed when their kernel is scheduled, and so are the weights of `dense`. Computed weights
     of a `dense` with many rows are transposed.
 
     Requires: nothing.

@@ -116,8 +116,9 @@ class Layouts:
 
     def laid_out(self, op: Operation) -> list[SSAValue]:
         """The computed operands of an operator on blocks whose layout changes."""
-        values = op.operands[:1] if op in self.convs else op.operands
-        return [v for v in values if v not in self.blocked and not is_constant(v)]
+        return [
+            v for v in self.blocking.laid_out(op) if v not in self.blocked and not is_constant(v)
+        ]
 
     def left(self, value: SSAValue) -> bool:
         """Whether a blocked value has users that do not work on blocks."""

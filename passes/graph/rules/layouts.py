@@ -156,13 +156,13 @@ class Blocking:
     def _properties(self, op: GraphOp) -> dict[str, Attribute] | None:
         """The properties with which an operator works on blocks, if it says that it can.
 
-        Its operands and its result have blocks of the same size.
+        Its operands `in_blocks` and its result have blocks of the same size.
         """
-        if not isinstance(op, BlockableInterface) or len(op.results) != 1 or not op.operands:
+        if not isinstance(op, BlockableInterface) or len(op.results) != 1 or not op.in_blocks:
             return None
-        if not all(map(self.has_blocks, op.operands)):
+        if not all(map(self.has_blocks, op.in_blocks)):
             return None
-        blocks = {self._block_of(value) for value in (*op.operands, op.results[0])}
+        blocks = {self._block_of(value) for value in (*op.in_blocks, op.results[0])}
         block = blocks.pop() if len(blocks) == 1 else None
         return None if block is None else op.on_blocks(CHANNELS, block)
 
@@ -178,6 +178,14 @@ class Blocking:
         if len(sizes) <= CHANNELS or sizes[CHANNELS] <= 0 or 0 in sizes:
             return None
         return self.block(sizes[CHANNELS])
+
+    def laid_out(self, op: Operation) -> Sequence[SSAValue]:
+        """The operands of an operator on blocks, the first ones, that are in blocks."""
+        if isinstance(op, graph.ConvOp):
+            return op.operands[:1]
+        if isinstance(op, BlockableInterface) and not self.uses.is_pointwise(op):
+            return op.in_blocks
+        return op.operands
 
     def on_blocks(self, op: GraphOp, operands: Sequence[SSAValue]) -> GraphOp:
         """The blocked form of `op`, a convolution or an operator that `fits`."""

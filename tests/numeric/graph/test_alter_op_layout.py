@@ -19,6 +19,7 @@ PASSES = (
     "graph-alter-op-layout{target=x86-64-v4},graph-simplify,graph-fold-constant,canonicalize,dce"
 )
 Program = Callable[[Builder, Value], Value]
+LARGER = [n // 2 for n in range(16)]
 
 
 def conv(b: Builder, x: Value, filters: int, stride: int = 2, bias: bool = True) -> Value:
@@ -122,6 +123,16 @@ BLOCKED: dict[str, tuple[Program, int, int]] = {
         4,
         2,
     ),
+    "larger images": (
+        lambda b, x: conv(
+            b, b.gather(b.gather(conv(b, x, 32), LARGER, 2) * floats(16, 1), LARGER, 3), 32
+        ),
+        2,
+        2,
+    ),
+    "parts of rows": (lambda b, x: b.gather(conv(b, x, 32), [[1, 2], [0, -1]], 3), 2, 1),
+    "some channels": (lambda b, x: conv(b, b.gather(conv(b, x, 64), range(0, 64, 2), 1), 32), 4, 2),
+    "other images": (lambda b, x: conv(b, b.gather(conv(b, x, 32), [1, 0, 1], 0), 32), 4, 2),
     "a head": (lambda b, x: b.reduce(conv(b, x, 64), "mean", [2, 3]), 1, 1),
     "a sum of rows": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2], True), 2, 1),
     "a sum of rows that goes": (lambda b, x: b.reduce(conv(b, x, 64), "sum", [2]), 2, 1),
@@ -220,7 +231,7 @@ COMPILED = [
     (name, target)
     for name in (
         *("a residual", "pads and pools", "branches", "weighed channels", "few filters"),
-        *("groups", "points of groups", "each channel by itself"),
+        *("groups", "points of groups", "each channel by itself", "larger images"),
     )
     for target in ("host", "x86-64-v2", "x86-64-v3")
 ]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.irdl import operand_def, result_def, var_operand_def
 
@@ -21,6 +21,7 @@ from ...constructors import operator
 from ...demands import DemandInterface, IndexBound
 from ...interfaces import FusionKind, GraphOp, Indices, Nest, ShapeFacts, rank
 from ...positions import from_start
+from ...remapped_axes import BlockableInterface
 
 if TYPE_CHECKING:
     from ...interfaces import Array
@@ -67,7 +68,7 @@ class AlongAxisOp(AxisOp, DemandInterface, ABC):
 
 
 @operator(axis=0)
-class GatherOp(AlongAxisOp):
+class GatherOp(AlongAxisOp, BlockableInterface):
     """Slices of x at indices along one axis; a negative index counts from the back.
 
     The shape of `indices` replaces the axis. An index out of range is an error.
@@ -76,6 +77,14 @@ class GatherOp(AlongAxisOp):
     """
 
     name = "graph.gather"
+
+    @property
+    def in_blocks(self) -> Sequence[SSAValue]:
+        return [self.x]
+
+    def on_blocks(self, axis: int, size: int) -> dict[str, Attribute] | None:
+        # Indices in front of the blocks would move them in the result.
+        return super().on_blocks(axis, size) if axis < self.axis_from_front else None
 
     def infer_shapes(self, shapes: Sequence[Shape], facts: ShapeFacts) -> list[Shape]:
         x, indices = shapes

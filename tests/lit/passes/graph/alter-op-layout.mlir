@@ -32,6 +32,21 @@ func.func @chain(%x: tensor<?x32x16xf32>) -> tensor<?x32x6xf32> {
   func.return %y : tensor<?x32x6xf32>
 }
 
+// A larger image has the same blocks: places are chosen in front of them.
+// CHECK-LABEL: func.func @gather
+// CHECK: %[[c:.*]] = graph.blocked_conv
+// CHECK-SAME: -> tensor<1x2x14x16xf32>
+// CHECK-NEXT: %[[g:.*]] = graph.gather %[[c]], %{{.*}} axis = 2 : (tensor<1x2x14x16xf32>, tensor<5xi64>) -> tensor<1x2x5x16xf32>
+// CHECK-NEXT: graph.blocked_conv %[[g]]
+func.func @gather(%x: tensor<1x32x16xf32>) -> tensor<1x32x3xf32> {
+  %w = graph.constant dense<0.5> : tensor<32x32x3xf32>
+  %i = graph.constant dense<[0, 0, 1, 1, -1]> : tensor<5xi64>
+  %c = graph.conv %x, %w strides = [1] dilations = [1] groups = 1 : (tensor<1x32x16xf32>, tensor<32x32x3xf32>) -> tensor<1x32x14xf32>
+  %g = graph.gather %c, %i axis = 2 : (tensor<1x32x14xf32>, tensor<5xi64>) -> tensor<1x32x5xf32>
+  %y = graph.conv %g, %w strides = [1] dilations = [1] groups = 1 : (tensor<1x32x5xf32>, tensor<32x32x3xf32>) -> tensor<1x32x3xf32>
+  func.return %y : tensor<1x32x3xf32>
+}
+
 // A reshape copies symbolic sizes to their own places, so channels are divided behind them.
 // CHECK-LABEL: func.func @symbolic_sizes
 // CHECK-SAME: (%[[x:.*]]: tensor<?x32x?x?xf32>)
