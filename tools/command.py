@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..core.errors import InputError, StepwellError, explain
+from ..core.errors import InputError, explain
 from .console import err as err
 from .console import out as out
-from .models import ARTEFACT, load_model, parse_shapes, read_or_make_inputs, stage_in
+from .models import (
+    ARTEFACT,
+    load_model,
+    parse_shapes,
+    read_option,
+    read_or_make_inputs,
+    stage_in,
+)
 from .progress import passes_shown
 
 if TYPE_CHECKING:
@@ -216,17 +223,3 @@ class CallOptions:
             InputError: if an option is wrong.
         """
         return read_or_make_inputs(self.inputs, self.sizes, specs, program)
-
-
-def read_option(option: str, path: Path) -> str:
-    """The text of the file that an option names.
-
-    Raises:
-        StepwellError: if it cannot be read.
-    """
-    from ..core.files.reading import LARGEST_LIST, ReadingError, read_text
-
-    try:
-        return read_text(path, LARGEST_LIST)
-    except ReadingError as error:
-        raise StepwellError(explain(option, f"cannot read {path}: {error}")) from error

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from ..core.errors import StepwellError, explain
 from ..core.registry import dialects, own_dialects, passes
 from .instruments import InstrumentOptions
+from .models import read_option
 from .spellings import PASSES
 
 
@@ -203,15 +204,6 @@ def pipeline_text(args: argparse.Namespace) -> str:
         raise StepwellError(explain(given[1][0], fact, expected=expected))
     for option, text in given:
         if option == "--pass-pipeline-file":
-            return _read(option, text)
-        return _read(option, text[1:]) if text.startswith("@") else text
+            return read_option(option, text)
+        return read_option(option, text[1:]) if text.startswith("@") else text
     return ""
-
-
-def _read(option: str, path: str) -> str:
-    from ..core.files.reading import LARGEST_LIST, ReadingError, read_text
-
-    try:
-        return read_text(path, LARGEST_LIST)
-    except ReadingError as error:
-        raise StepwellError(explain(option, f"cannot read {path}: {error}")) from error

@@ -218,3 +218,17 @@ def write_array(file: str, array: Any) -> None:
         np.save(file, array)
     except OSError as error:
         raise StepwellError(f"cannot write {file}: {error.strerror}") from error
+
+
+def read_option(option: str, path: str | Path) -> str:
+    """The text of the file that an option names.
+
+    Raises:
+        StepwellError: if it cannot be read.
+    """
+    from ..core.files.reading import LARGEST_LIST, ReadingError, read_text
+
+    try:
+        return read_text(path, LARGEST_LIST)
+    except ReadingError as error:
+        raise StepwellError(explain(option, f"cannot read {path}: {error}")) from error

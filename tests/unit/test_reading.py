@@ -34,8 +34,7 @@ from stepwell.frontends.mlir import from_mlir
 from stepwell.passes.loop.scheduler.records import read_records
 from stepwell.passes.loop.scheduler.replay import read_traces
 from stepwell.runtime.archives import read_archive
-from stepwell.tools.command import read_option
-from stepwell.tools.models import read_array
+from stepwell.tools.models import read_array, read_option
 
 SPEC = ValueSpec("x", (4,), "f32")
 
