@@ -66,6 +66,8 @@ def _convert_kernel(kernel: KernelOp, aligned: Sequence[bool] | None) -> func.Fu
     for old, new in zip(kernel.body.block.args, body.args, strict=True):
         new.name_hint = old.name_hint
     state = State(kernel, body, _HANDLERS, elementwise)
+    pairs = zip(kernel.body.block.args, aligned or (), strict=False)
+    state.aligned.update(argument for argument, is_aligned in pairs if is_aligned)
     emit = state.emitter
     emit.location = kernel.location
     state.convert(kernel.body.block.ops)

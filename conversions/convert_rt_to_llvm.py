@@ -41,7 +41,13 @@ from .to_llvm.addresses import bytes_of, element_address, number_of_elements, si
 from .to_llvm.calls import plain_call
 from .to_llvm.lowering import Lowering, LoweringTable, Parts, lower_module
 from .to_llvm.searches import Function, first_decrease, first_outside
-from .to_llvm.tiles import lower_barrier, lower_call_tiles, lower_on_threads, lower_shuffle
+from .to_llvm.tiles import (
+    lower_barrier,
+    lower_call_tiles,
+    lower_copy_async,
+    lower_on_threads,
+    lower_shuffle,
+)
 from .to_llvm.types import PTR
 from .to_llvm.words import WORD, as_word, on_stack, store_word, word_address, word_at
 
@@ -50,6 +56,7 @@ RT = LoweringTable()
 RT.on(rt.CallTilesOp)(lower_call_tiles)
 RT.on(rt.BarrierOp)(lower_barrier)
 RT.on(rt.ShuffleOp)(lower_shuffle)
+RT.on(rt.CopyAsyncOp)(lower_copy_async)
 
 _WORD_BITS = 64
 """The width of the words that contexts hold."""

@@ -89,6 +89,7 @@ _KINDS = {
     LoopKind.BLOCKS: "blocks of threads of a device",
     LoopKind.SERIAL: "in order",
     LoopKind.UNROLL: "unrolled",
+    LoopKind.ASYNC: "an asynchronous copy",
 }
 _ACCUMULATIONS = {Combine.ADD: "+=", Combine.MUL: "*="}
 

@@ -17,6 +17,7 @@ from xdsl.dialects import llvm as llvm_dialect
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
+from ...core.cuda import capability_of
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.exclusive import exclusive
@@ -26,13 +27,16 @@ from ...core.ir.symbols import symbol_of
 from ...core.ir.walks import operations_in
 from ...core.target import Device, Target
 from ...dialects.program import BLOCK, KERNEL, kernel_arguments
-from ...dialects.rt.abi import BARRIER, SHUFFLE, THREAD, THREADS
+from ...dialects.rt.abi import BARRIER, COPY, SHUFFLE, THREAD, THREADS
 from ..ptx.kernels import DeviceCode, DeviceKernel, KernelArgument
 from .debug import DebugInfo
 from .machine import initialize
 from .operations import SHARED_ADDRESS
 from .translate import translate
 
+_SHARED_PLACE, _GLOBAL_PLACE = ir.PointerType(addrspace=3), ir.PointerType(addrspace=1)
+_ASYNCHRONOUS = 80
+"""The first processor that copies to shared memory without a register."""
 _THREADS_TOGETHER = 1024
 """The threads that a multiprocessor runs at a time, each with up to 64 of its 65,536 registers."""
 _WORD, _NARROW = ir.IntType(64), ir.IntType(32)
@@ -84,7 +88,7 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
 
     translated = translate(needed, target, source, Described)
     translated.triple = device.triple
-    _define_block(translated)
+    _define_block(translated, device)
     for op, kernel in zip(functions, kernels, strict=True):
         thread, debug = cast(llvm_dialect.FuncOp, op), described[0] if described else None
         _add_kernel(translated, thread, kernel, debug)
@@ -207,10 +211,16 @@ def _register(module: ir.Module, register: str) -> ir.Function:
     return ir.Function(module, ir.FunctionType(_NARROW, ()), name)
 
 
-def _define_block(module: ir.Module) -> None:
-    """Define the functions by which the threads of a block wait for each other and shuffle."""
+def _define_block(module: ir.Module, device: Device) -> None:
+    """Define the functions by which the threads of a block copy, wait and shuffle."""
+    copies = module.globals.get(COPY)
+    if copies is not None:
+        _define_copy(module, copies, asynchronous=capability_of(device.name) >= _ASYNCHRONOUS)
     if (function := module.globals.get(BARRIER)) is not None:
         builder = _defined(function)
+        if copies is not None and capability_of(device.name) >= _ASYNCHRONOUS:
+            name = "llvm.nvvm.cp.async.wait.all"
+            builder.call(ir.Function(module, ir.FunctionType(ir.VoidType(), ()), name), ())
         wait = ir.Function(module, ir.FunctionType(ir.VoidType(), ()), "llvm.nvvm.barrier0")
         builder.call(wait, ())
         builder.ret_void()
@@ -226,6 +236,20 @@ def _define_block(module: ir.Module) -> None:
         # The functions of nests, which call it, as well.
         for caller in (one for one in module.functions if not one.is_declaration):
             set.add(caller.attributes, "convergent")
+
+
+def _define_copy(module: ir.Module, function: Any, *, asynchronous: bool) -> None:
+    """Define the function that copies 16 bytes, where older devices wait for them."""
+    builder, (target, source) = _defined(function), function.args
+    if asynchronous:
+        name, kinds = "llvm.nvvm.cp.async.cg.shared.global.16", [_SHARED_PLACE, _GLOBAL_PLACE]
+        copy = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+        places = zip((target, source), kinds, strict=True)
+        builder.call(copy, [builder.addrspacecast(place, kind) for place, kind in places])
+    else:
+        kind = ir.VectorType(_NARROW, 4)
+        builder.store(builder.load(source, typ=kind, align=16), target, align=16)
+    builder.ret_void()
 
 
 def _define_threads(module: ir.Module, block: Any, threads: int) -> None:

@@ -143,6 +143,18 @@ def _store(run: LockstepRun, op: memref.StoreOp | vector.StoreOp, lanes: Lanes) 
     _write(run, value, _accessed(run, buffer, indices, lanes, offsets), lanes)
 
 
+def _copy_async(run: LockstepRun, op: rt.CopyAsyncOp, lanes: Lanes) -> None:
+    """Copy contiguous numbers."""
+    offsets = np.arange(op.count)
+    elements, places, valid = _accessed(run, op.source, op.indices, lanes, offsets)
+    if run.is_tracked(op.source, elements):
+        run.accesses.read(elements, places, paths(lanes, valid))
+    copied = elements[places]
+    elements, places, valid = _accessed(run, op.target, op.places, lanes, offsets)
+    run.accesses.write(elements, places, paths(lanes, valid))
+    elements[places] = copied
+
+
 def _masked_load(run: LockstepRun, op: vector.MaskedLoadOp, lanes: Lanes) -> None:
     """Read the contiguous numbers that a mask enables."""
     buffer, *indices, mask, rest = op.operands
@@ -292,6 +304,7 @@ STRUCTURED_RULES: Mapping[type[Operation], Rule] = {
     memref.LoadOp: _load,
     upstream.ReinterpretCastOp: _reinterpret,
     memref.StoreOp: _store,
+    rt.CopyAsyncOp: _copy_async,
     rt.ParallelTilesOp: _tiles,
     rt.ShuffleOp: _load,
     rt.SliceOp: _slice,
@@ -321,6 +334,8 @@ def stored_to(op: Operation) -> SSAValue | None:
             buffer = op.memref
         case vector.StoreOp() | vector.MaskedStoreOp():
             buffer = op.base
+        case rt.CopyAsyncOp():
+            buffer = op.target
         case _:
             return None
     return buffer

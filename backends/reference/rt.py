@@ -142,6 +142,24 @@ class RtFunctions(InterpreterFunctions):
         _check_place(op, "no such thread", "thread", thread, len(parts))
         return (parts[int(thread)],)
 
+    @impl(rt.CopyAsyncOp)
+    def run_copy_async(
+        self, interpreter: Interpreter, op: rt.CopyAsyncOp, args: PythonValues
+    ) -> PythonValues:
+        """Copy at once."""
+        source, target = args[0], args[1 + len(op.indices)]
+        parts = list[np.ndarray]()
+        for buffer, indices in ((source, args[1:]), (target, args[2 + len(op.indices) :])):
+            first = 0
+            for number, size in zip(indices, buffer.shape, strict=False):
+                _check_place(op, "index is outside of the buffer", "index", number, size)
+                first = first * size + int(number)
+            last, size = first + op.count - 1, buffer.size
+            _check_place(op, "it ends outside of the buffer", "place", last, size)
+            parts.append(buffer.reshape(-1)[first : last + 1])
+        parts[1][...] = parts[0]
+        return ()
+
     @impl(rt.CallOp)
     def run_call(self, interpreter: Interpreter, op: rt.CallOp, args: PythonValues) -> PythonValues:
         """Call a kernel, on the memory of the device if it runs there."""

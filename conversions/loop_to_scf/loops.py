@@ -18,6 +18,7 @@ from ...dialects.loop.proofs.levels import thread_nest
 from ...dialects.upstream import ops as upstream
 from .blocks import join, neutral
 from .indices import fixed
+from .memory import copy_async
 from .scopes import width_of
 from .searches import entry
 from .state import State, StateTable, refuse
@@ -48,7 +49,9 @@ def _for(op: loop.ForOp, state: State) -> None:
         lower, bounds = entry(state, indptr, row), [entry(state, indptr, row + 1)]
     upper = state.indices.least(bounds)
     known, at_once = (upper - lower).number, op.at_once
-    if kind == LoopKind.UNROLL:
+    if kind == LoopKind.ASYNC and copy_async(op, state):
+        return
+    if kind in (LoopKind.UNROLL, LoopKind.ASYNC):
         if known is None:
             fact = f'loop "{op.loop_name.data}" cannot be unrolled'
             refuse(op, fact, "a constant bound", "none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects import memref
@@ -14,11 +15,11 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from ...core.algebra.affine import DivisorError
-from ...core.algebra.expressions import Affine
+from ...core.algebra.expressions import ZERO, Affine
 from ...core.dtypes import byte_size
 from ...core.ir.typed import memref_type, owned
 from ...dialects.loop import ops as loop
@@ -201,6 +202,32 @@ def _store(op: loop.StoreOp, state: State) -> None:
     scalar, place = state.scalar(op.value), access.place(())
     operands = access.buffers.operands(access.buffer, place, False)
     BlockStore(scalar, place, operands, 1).emit(access, True, op.accumulates)
+
+
+def copy_async(op: loop.ForOp, state: State) -> bool:
+    """Copy what the iterations of a loop load and store, without waiting for it.
+
+    Returns:
+        Whether it may: the buffer that is read begins at a multiple of 16 bytes.
+    """
+    load, store = op.body.block.ops
+    assert isinstance(load, loop.LoadOp)
+    assert isinstance(store, loop.StoreOp)
+    if load.buffer not in state.aligned:
+        return False
+    state.load_pending(store.buffer)
+    operands: list[Sequence[SSAValue]] = []
+    with state.inside(op):
+        state.values[op.variable] = ZERO
+        for one in (load, store):
+            access = _access(one, state)
+            operands.append(state.buffers.operands(access.buffer, access.place(()), False))
+        ones = [n for one in operands for n in (1, len(one) - 1)]
+        properties = {"operandSegmentSizes": DenseArrayBase.from_list(i32, ones)}
+        values = [value for one in operands for value in one]
+        copy = state.emitter.emit(rt.CopyAsyncOp, values, [], properties)
+        copy.attributes[SHARED] = UnitAttr()
+    return True
 
 
 @MEMORY.on(loop.PrefetchOp)

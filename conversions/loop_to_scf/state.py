@@ -84,6 +84,8 @@ class State:
         """The operations before which the threads of a block wait for each other."""
         self.wholes = dict[SSAValue, SSAValue]()
         """The buffers of which a thread of the open nest has taken its part."""
+        self.aligned = set[SSAValue]()
+        """The arguments that a device finds at multiples of 16 bytes."""
         self._handlers = handlers
         self._otherwise = otherwise
         self._note_writes(kernel)

@@ -15,17 +15,18 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from ...core.building.creation import created
 from ...core.dtypes import byte_size
 from ...core.ir.symbols import symbol_of
 from ...core.ir.typed import function_around, memref_type, owned
-from ...dialects.program import KERNEL, PARTS
+from ...dialects.program import KERNEL, PARTS, SHARED
 from ...dialects.rt import ops as rt
 from ...dialects.rt.abi import ALIGNMENT
 from ...dialects.upstream import ops as upstream
-from .addresses import load, neighbour, offset_properties
+from .addresses import element_address, load, neighbour, offset_properties
 from .calls import plain_call
 from .lowering import Lowering
-from .types import PTR, stored, words_of
+from .types import PTR, alignment, int_attr, stored, words_of
 from .words import ATOMIC_WORD, as_word, on_stack, word_at
 
 _INDEX = IndexType()
@@ -116,6 +117,23 @@ def lower_shuffle(shuffle: rt.ShuffleOp, low: Lowering) -> SSAValue:
         shifted = low.emit(llvm.ShlOp, (second, low.integer(32, i64)), i64)
         bits = low.emit(llvm.OrOp, (first, shifted), i64)
     return bits if bits.type == element else low.emit(llvm.BitcastOp, (bits,), element)
+
+
+# copy(x, y) == y[0 : n] = x[0 : n]
+def lower_copy_async(copy: rt.CopyAsyncOp, low: Lowering) -> None:
+    """Begin a copy by a thread of a device; elsewhere, copy element by element."""
+    source = element_address(low, copy.source, copy.indices)
+    target = element_address(low, copy.target, copy.places)
+    if SHARED in copy.attributes:
+        low.declare(rt.COPY, llvm.LLVMFunctionType([PTR, PTR]))
+        low.perform(plain_call(SymbolRefAttr(rt.COPY), [target, source], None))
+        return
+    element = stored(memref_type(copy.source).element_type, low.index)
+    access = {"alignment": alignment(element, low.index), "ordering": int_attr(0, 64)}
+    for number in range(copy.count):
+        places = [neighbour(low, p, number, element) if number else p for p in (source, target)]
+        value = low.emit(llvm.LoadOp, places[:1], element, access)
+        low.perform(created(llvm.StoreOp, [value, places[1]], properties=access))
 
 
 def _turn(call: rt.CallTilesOp, low: Lowering) -> SSAValue:

@@ -19,6 +19,8 @@ class LoopKind(Choice):
     `blocks`: independent, and each is a block of threads of a device. The nests of kind `threads`
     in it run one after the other, each on the threads of the block; see `proofs/levels.py`.
     `serial`: they keep their order. `unroll`: independent, and emitted one after another.
+    `async`: they are one copy of 16 bytes to shared memory, from one load to one store; a thread of
+    a device does not wait for it before the next time that it waits for the other threads.
     `reduction`: they accumulate by combiners, and are independent otherwise.
     """
 
@@ -29,6 +31,7 @@ class LoopKind(Choice):
     BLOCKS = "blocks"
     SERIAL = "serial"
     UNROLL = "unroll"
+    ASYNC = "async"
     REDUCTION = "reduction"
 
     @property
@@ -49,7 +52,7 @@ class LoopKind(Choice):
     @property
     def is_scheduled(self) -> bool:
         """Whether a schedule has made a parallel loop one of this kind."""
-        return self is LoopKind.UNROLL or self.is_distributed
+        return self in (LoopKind.UNROLL, LoopKind.ASYNC) or self.is_distributed
 
     @property
     def of_parts(self) -> LoopKind:

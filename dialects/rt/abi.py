@@ -35,6 +35,13 @@ SHUFFLE = "stepwell_shuffle"
 `(address, thread)`, the address of what the thread of this number has. On a device, where each
 thread has its own part at one address, the number alone says whose it is."""
 
+COPY = "stepwell_copy"
+"""The function by which a thread of a device copies 16 bytes from global to shared memory: `(to,
+from)`. They are there when the threads of the block have waited for each other."""
+
+COPIED_BYTES = 16
+"""The bytes of such a copy."""
+
 SYSTEM_CLOCK = "clock_gettime"
 """The function of the system (POSIX) that compiled code reads a clock by."""
 

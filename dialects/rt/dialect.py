@@ -30,7 +30,7 @@ from .ops_call import CallOp, CallPackedOp, CallTilesOp
 from .ops_check import CheckCsrOp, CheckIndexOp, CheckOffsetsOp, CheckOp
 from .ops_clock import ClockOp, RecordOp
 from .ops_memory import ArenaOp, ConstantOp, SliceOp
-from .ops_tiles import BarrierOp, ParallelTilesOp, ShuffleOp, YieldOp
+from .ops_tiles import BarrierOp, CopyAsyncOp, ParallelTilesOp, ShuffleOp, YieldOp
 from .ops_transfer import ToDeviceOp, ToHostOp
 
 Rt = Dialect(
@@ -52,6 +52,7 @@ Rt = Dialect(
         RecordOp,
         YieldOp,
         BarrierOp,
+        CopyAsyncOp,
         ShuffleOp,
         ToDeviceOp,
         ToHostOp,

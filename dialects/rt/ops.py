@@ -10,6 +10,8 @@ from __future__ import annotations
 from .abi import (
     ARENA_TOO_SMALL,
     BARRIER,
+    COPIED_BYTES,
+    COPY,
     DETAIL_WORDS,
     ITERATION_WORDS,
     LAUNCH,
@@ -38,6 +40,7 @@ from .ops_memory import ArenaOp, ConstantOp, SliceOp
 from .ops_tiles import (
     BarrierOp,
     CaptureConstant,
+    CopyAsyncOp,
     DropCapture,
     ParallelTilesOp,
     ShuffleOp,
@@ -50,6 +53,8 @@ __all__ = [
     "ARENA_TOO_SMALL",
     "ARENA_TYPE",
     "BARRIER",
+    "COPIED_BYTES",
+    "COPY",
     "DETAIL_WORDS",
     "ITERATION_WORDS",
     "LAUNCH",
@@ -80,6 +85,7 @@ __all__ = [
     "ClockOp",
     "ConstantOp",
     "ContextType",
+    "CopyAsyncOp",
     "DropCapture",
     "DropTrueCheck",
     "FailingOp",

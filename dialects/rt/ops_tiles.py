@@ -9,7 +9,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType, UnitAttr, 
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    AttrSizedOperandSegments,
     IRDLOperation,
+    ParsePropInAttrDict,
     VarConstraint,
     lazy_traits_def,
     operand_def,
@@ -27,6 +29,7 @@ from xdsl.traits import (
     IsolatedFromAbove,
     IsTerminator,
     MemoryReadEffect,
+    MemoryWriteEffect,
 )
 from xdsl.utils.exceptions import VerifyException
 
@@ -34,6 +37,7 @@ from ...core.dtypes import byte_size
 from ...core.ir.definitions import irdl_op_definition
 from ...core.ir.typed import memref_type
 from ...core.pipelines.exactness import EXACT, states
+from .abi import COPIED_BYTES
 
 
 @irdl_op_definition
@@ -174,6 +178,70 @@ class ShuffleOp(IRDLOperation):
             raise VerifyException(
                 f"{self.name}: wrong buffer, expected elements of 4 or 8 bytes, got {kind}"
             )
+
+
+@irdl_op_definition
+class CopyAsyncOp(IRDLOperation):
+    """Copies 16 bytes of neighbours, without waiting until they are there.
+
+    rt.copy_async %x[%i, %j] to %s[%k] {rt.shared} : memref<4x8xf32> to memref<8xf32>
+
+    With `rt.shared`, the target is memory of a block of a device, whose threads see what is copied
+    after the next `rt.barrier`. Otherwise it is copied at once.
+
+    In a program:
+
+    ```mlir
+    func.func @main(%ctx: !rt.context, %x: memref<2x4xf32>, %y: memref<4xf32>) -> i32
+        attributes {graph.signature = (tensor<2x4xf32>) -> tensor<4xf32>} {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      rt.copy_async %x[%one, %zero] to %y[%zero] : memref<2x4xf32> to memref<4xf32>
+      %ok = arith.constant 0 : i32
+      func.return %ok : i32
+    }
+    ```
+    """
+
+    name = "rt.copy_async"
+
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
+    source = operand_def(MemRefType.constr(T))
+    indices = var_operand_def(IndexType)
+    target = operand_def(MemRefType.constr(T))
+    places = var_operand_def(IndexType)
+
+    assembly_format = (
+        "$source `[` $indices `]` `to` $target `[` $places `]` attr-dict "
+        "`:` type($source) `to` type($target)"
+    )
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True), ParsePropInAttrDict())
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        source: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        target: SSAValue | Operation,
+        places: Sequence[SSAValue | Operation],
+    ):
+        super().__init__(operands=[source, indices, target, places])
+
+    @property
+    def count(self) -> int:
+        """How many elements are copied."""
+        return COPIED_BYTES // byte_size(memref_type(self.source).element_type)
+
+    def verify_(self) -> None:
+        for buffer, indices in ((self.source, self.indices), (self.target, self.places)):
+            if memref_type(buffer).get_num_dims() != len(indices):
+                raise VerifyException(
+                    f"{self.name}: wrong number of indices, expected one for each dimension of "
+                    f"{buffer.type}, got {len(indices)}"
+                )
 
 
 class _TilesCanonicalization(HasCanonicalizationPatternsTrait):

@@ -205,8 +205,8 @@ def _take_as_tiles(kernel: KernelOp) -> None:
 
     What threads of a block do is what a tile does, in memory of its own.
     """
-    on_device = [op for op in operations_in(kernel) if isinstance(op, ForOp)]
-    on_device = [op for op in on_device if op.kind.data.is_on_device]
+    loops = [op for op in operations_in(kernel) if isinstance(op, ForOp)]
+    on_device = [op for op in loops if op.kind.data.is_on_device]
     kinds = [
         LoopKind.PARALLEL
         if op.kind.data is LoopKind.THREADS and is_in_block(op)
@@ -215,6 +215,9 @@ def _take_as_tiles(kernel: KernelOp) -> None:
     ]
     for op, kind in zip(on_device, kinds, strict=True):
         op.properties["kind"] = LoopKindAttr(kind)
+    for op in loops:
+        if op.kind.data is LoopKind.ASYNC:
+            op.properties["kind"] = LoopKindAttr(LoopKind.UNROLL)
     for op in list(operations_in(kernel)):
         if isinstance(op, LocalOp) and space_of(op) is not None:
             kind = memref_type(op.result)

@@ -319,6 +319,55 @@ def test_where_threads_have_to_wait(body: str, late: bool) -> None:
     assert unordered(one) is None
 
 
+COPIES = """
+loop.kernel @neighbours(%x: memref<6x5x40xf32>) -> (%y: memref<6x5x40xf32>) {
+  loop.for "b" %b to 6 blocks {
+    %s = loop.local : memref<40xf32, #loop<space shared>>
+    loop.for "k" %k to 5 serial {
+      loop.for "t" %t to 10 threads {
+        loop.for "c" %c to 4 async {
+          %v = loop.load %x (d0, d1, d2, d3) -> (d0, d1, d2 * 4 + d3)(%b, %k, %t, %c)
+            : memref<6x5x40xf32>, f32
+          loop.store %v, %s (d0, d1) -> (d0 * 4 + d1)(%t, %c)
+            : f32, memref<40xf32, #loop<space shared>>
+        }
+      }
+      loop.for "u" %u to 40 threads {
+        %v = loop.load %s (d0) -> (39 - d0)(%u) : memref<40xf32, #loop<space shared>>, f32
+        loop.store %v, %y (d0, d1, d2) -> (d0, d1, d2)(%b, %k, %u) : f32, memref<6x5x40xf32>
+      }
+    }
+  }
+}
+"""
+"""Rows backwards, which are copied asynchronously."""
+
+
+@pytest.mark.parametrize("processor", ["sm_75", "sm_80"])
+def test_asynchronous_copies(processor: str) -> None:
+    """Older devices have none; on a host a copy is unrolled."""
+    x = floats(6, 5, 40)
+    exe = sw.compile(program(COPIES), target=f"cuda:{processor},emulated")
+    for stage in STAGES:
+        np.testing.assert_array_equal(exe.run_at(stage, x), x[:, :, ::-1], err_msg=stage)
+    exe(x)
+    (launch,) = exe.launches
+    copies = [row for row in launch.lines if row.group == "copy" and row.sectors]
+    assert sum(row.threads for row in copies) == (6 * 5 * 10 if processor == "sm_80" else 0)
+    assert launch.coalescing == 1
+    host = sw.compile(program(COPIES))
+    np.testing.assert_array_equal(host(x), x[:, :, ::-1])
+    assert "async" not in host.ir("loops")
+
+
+def test_a_copy_is_not_read_before_it_is_waited_for() -> None:
+    x = floats(6, 5, 40)
+    exe = sw.compile(program(COPIES), target="cuda:sm_80,emulated")
+    wrong = exe.ir("ptx").replace("cp.async.wait_all;", "")
+    with pytest.raises(sw.EmulationError, match=r"race: an asynchronous copy .* is not complete"):
+        sw.emulate(wrong, [6, x, np.zeros_like(x)], grid=6, block=64)
+
+
 SHUFFLES = """
 loop.kernel @neighbours(%x: memref<6x5x64xf32>) -> (%y: memref<6x5x64xf32>) {
   loop.for "b" %b to 6 blocks {

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
     AffineBinaryOpKind,
@@ -63,6 +63,9 @@ def check_levels(op: LoopBase) -> None:
     """
     around = op.parent_op()
     outer = around.kind.data if isinstance(around, LoopBase) else None
+    if op.kind.data is LoopKind.ASYNC:
+        _check_copy(op)
+        return
     if op.kind.data is LoopKind.BLOCKS:
         if outer is not None and outer is not LoopKind.BLOCKS:
             refuse(op, "blocks inside of another loop", "a loop of blocks around it", outer)
@@ -117,6 +120,33 @@ def reads_another_part(op: Operation) -> bool:
             return fits and size == WARP and list(places[:-1]) == outer
         case _:
             return False
+
+
+def _check_copy(copy: LoopBase) -> None:
+    """Check that the iterations of a loop are a copy of 16 bytes to shared memory."""
+    match list(copy.body.block.ops):
+        case [LoadOp() as load, StoreOp() as store] if store.value is load.result:
+            owner, size = store.buffer.owner, iterations(copy.bound.data, copy.bounds)
+            width = byte_size(memref_type(load.buffer).element_type)
+            is_shared = isinstance(owner, LocalOp) and space_of(owner) is Space.SHARED
+            along = all(_goes_along(one, copy.variable) for one in (load, store))
+            if is_shared and along and size == VECTOR_BYTES // width and not store.accumulates:
+                return
+        case _:
+            pass
+    expected = "a load of neighbours and a store to shared memory, of 16 bytes together"
+    refuse(copy, "no asynchronous copy", expected)
+
+
+def _goes_along(access: LoadOp | StoreOp, variable: SSAValue) -> bool:
+    """Whether an access goes to the next element of its buffer with a loop variable."""
+    indices = list(access.indices)
+    if indices.count(variable) != 1 or access.limits:
+        return False
+    dim = indices.index(variable)
+    *outer, last = access.map.data.results
+    rest = [*outer, normalized(last - AffineExpr.dimension(dim))]
+    return all(dim not in expr.used_dims() for expr in rest)
 
 
 def _around(op: Operation) -> Iterator[LoopBase]:

@@ -664,6 +664,44 @@ loop.kernel @locals(%x: memref<8xf32>, %n: index) -> (%y: memref<8xf32>) {
   }
 }
 
+// 16 bytes of an aligned argument are copied without waiting, those of another one element by element.
+// CHECK-LABEL: func.func private @copies(
+// CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK:           rt.copy_async %{{.*}}[%{{.*}}, %{{.*}}] to %{{.*}}[%{{.*}}] {rt.shared} : memref<4x8xf32> to memref<8xf32>
+// CHECK-NEXT:      rt.yield
+// CHECK:         rt.parallel_tiles %{{[a-z0-9_]+}} device captures(
+// CHECK-NOT:       rt.copy_async
+// CHECK:           memref.load
+loop.kernel @copies(%x: memref<4x8xf32>, %w: memref<?xf32>) -> (%y: memref<4x8xf32>) {
+  loop.for "b" %b to 4 blocks {
+    %s = loop.local : memref<8xf32, #loop<space shared>>
+    %r = loop.local : memref<8xf32, #loop<space shared>>
+    loop.for "t" %t to 2 threads {
+      loop.for "c" %c to 4 async {
+        %v = loop.load %x (d0, d1, d2) -> (d0, d1 * 4 + d2)(%b, %t, %c) : memref<4x8xf32>, f32
+        loop.store %v, %s (d0, d1) -> (d0 * 4 + d1)(%t, %c) : f32, memref<8xf32, #loop<space shared>>
+      }
+    }
+    loop.for "u" %u to 2 threads {
+      loop.for "d" %c to 4 async {
+        %v = loop.load %w (d0, d1) -> (d0 * 4 + d1)(%u, %c) : memref<?xf32>, f32
+        loop.store %v, %r (d0, d1) -> (d0 * 4 + d1)(%u, %c) : f32, memref<8xf32, #loop<space shared>>
+      }
+    }
+    loop.for "j" %j to 8 threads {
+      %v = loop.load %s (d0) -> (7 - d0)(%j) : memref<8xf32, #loop<space shared>>, f32
+      %q = loop.load %r (d0) -> (7 - d0)(%j) : memref<8xf32, #loop<space shared>>, f32
+      %z = arith.addf %v, %q : f32
+      loop.store %z, %y (d0, d1) -> (d0, d1)(%b, %j) : f32, memref<4x8xf32>
+    }
+  }
+}
+func.func private @copying(%ctx: !rt.context, %x: memref<4x8xf32>, %w: memref<3x?xf32>, %y: memref<4x8xf32>, %n: index) {
+  %row = rt.slice %w, %n : memref<3x?xf32> to memref<?xf32>
+  rt.call @copies(%x, %row, %y) device writes 1 : memref<4x8xf32>, memref<?xf32>, memref<4x8xf32>
+  func.return
+}
+
 // What a device is called with begins at a multiple of 16 bytes, unless it is a row of any place.
 // CHECK-LABEL: func.func private @of_device(
 // CHECK-SAME:    memref<4xf32> {llvm.noalias, llvm.align = 16 : i64}, %{{[a-z0-9_]+}}: memref<3xf32> {llvm.noalias},

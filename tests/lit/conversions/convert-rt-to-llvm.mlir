@@ -467,3 +467,21 @@ func.func @copies(%x: memref<?x4xf32>) {
   func.return
 }
 func.func private @k(memref<?x4xf32>)
+
+// -----
+
+// To memory of a block, a thread of a device begins a copy; elsewhere elements are copied.
+// CHECK-LABEL: func.func @copies(
+// CHECK:       %[[FROM:.*]] = llvm.getelementptr
+// CHECK:       %[[TO:.*]] = llvm.getelementptr
+// CHECK:       llvm.call @stepwell_copy(%[[TO]], %[[FROM]]) : (!llvm.ptr, !llvm.ptr) -> ()
+// CHECK:       llvm.load
+// CHECK-NEXT:  llvm.store
+// CHECK:       llvm.load
+// CHECK-NEXT:  llvm.store
+// CHECK-NOT:   llvm.load
+func.func @copies(%x: memref<4x8xf64>, %s: memref<8xf64>, %n: index) {
+  rt.copy_async %x[%n, %n] to %s[%n] {rt.shared} : memref<4x8xf64> to memref<8xf64>
+  rt.copy_async %x[%n, %n] to %s[%n] : memref<4x8xf64> to memref<8xf64>
+  func.return
+}

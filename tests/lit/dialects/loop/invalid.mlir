@@ -1041,3 +1041,33 @@ loop.kernel @k(%n: index) -> () {
   loop.for "i" %i to min (d0) -> (d0 ceildiv 0)(%n) {
   }
 }
+
+// -----
+
+loop.kernel @copy_of_too_much(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  loop.for "b" %b to 1 blocks {
+    %s = loop.local : memref<8xf32, #loop<space shared>>
+    loop.for "t" %t to 1 threads {
+      // expected-error @+1 {{loop.for: no asynchronous copy, expected a load of neighbours and a store to shared memory, of 16 bytes together}}
+      loop.for "c" %c to 8 async {
+        %v = loop.load %x (d0) -> (d0)(%c) : memref<8xf32>, f32
+        loop.store %v, %s (d0) -> (d0)(%c) : f32, memref<8xf32, #loop<space shared>>
+      }
+    }
+  }
+}
+
+// -----
+
+loop.kernel @copy_of_every_other_element(%x: memref<8xf32>) -> (%y: memref<8xf32>) {
+  loop.for "b" %b to 1 blocks {
+    %s = loop.local : memref<8xf32, #loop<space shared>>
+    loop.for "t" %t to 1 threads {
+      // expected-error @+1 {{loop.for: no asynchronous copy, expected a load of neighbours}}
+      loop.for "c" %c to 4 async {
+        %v = loop.load %x (d0) -> (d0 * 2)(%c) : memref<8xf32>, f32
+        loop.store %v, %s (d0) -> (d0)(%c) : f32, memref<8xf32, #loop<space shared>>
+      }
+    }
+  }
+}

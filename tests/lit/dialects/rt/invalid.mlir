@@ -293,3 +293,11 @@ func.func @shuffle_of_rows(%p: memref<32x2xf32>, %n: index) {
   %v = rt.shuffle %p, %n : memref<32x2xf32>
   func.return
 }
+
+// -----
+
+func.func @copy_of_a_row(%x: memref<4x8xf32>, %s: memref<8xf32>, %n: index) {
+  // expected-error @+1 {{rt.copy_async: wrong number of indices, expected one for each dimension of memref<4x8xf32>, got 1}}
+  rt.copy_async %x[%n] to %s[%n] : memref<4x8xf32> to memref<8xf32>
+  func.return
+}

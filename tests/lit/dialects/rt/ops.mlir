@@ -128,3 +128,12 @@ func.func @clocks(%times: memref<4x2xi64>) {
   rt.record %since, %times 3 : memref<4x2xi64>
   func.return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @copies(
+func.func @copies(%x: memref<4x8xf32>, %s: memref<8xf32>, %n: index) {
+  // CHECK-NEXT: rt.copy_async %x[%n, %n] to %s[%n] {rt.shared} : memref<4x8xf32> to memref<8xf32>
+  rt.copy_async %x[%n, %n] to %s[%n] {rt.shared} : memref<4x8xf32> to memref<8xf32>
+  func.return
+}
