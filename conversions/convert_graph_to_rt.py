@@ -20,6 +20,7 @@ from xdsl.pattern_rewriter import PatternRewriterListener
 from xdsl.rewriter import Rewriter
 
 from ..core.algebra.dims import Dim
+from ..core.errors import counted
 from ..core.ir.context import count, decide, known_to, weights_of
 from ..core.ir.public_function import is_public
 from ..core.ir.refusal import refused
@@ -185,14 +186,15 @@ class ConvertGraphToRtPass(ModulePass):
             plans = [part.plan for part in arena.parts]
             count(ctx, "buffers in the arena", sum(len(plan.slot_of) for plan in plans))
             if copies:
-                what = f"{copies} copies between the host and the device"
+                what = counted(copies, "copy", "copies") + " between the host and the device"
                 decide(ctx, converted, what, "code of the host reads or writes these buffers")
             for plan in plans:
                 total = sum(plan.slots, Dim.of(0))
+                slots = counted(len(plan.slots), "slot")
                 decide(
                     ctx,
                     converted,
-                    f"arena of {len(plan.slots)} slots for {len(plan.slot_of)} buffers",
+                    f"arena of {slots} for {counted(len(plan.slot_of), 'buffer')}",
                     "those of one slot are never needed at the same time",
                     f"peak of {total} bytes",
                 )

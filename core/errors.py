@@ -112,6 +112,15 @@ def first_line(error: BaseException) -> str:
     return shortened(next(filter(None, lines), type(error).__name__))
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "slot"), counted(2, "slot"), counted(0, "copy", "copies")
+    ('1 slot', '2 slots', '0 copies')
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def explain(
     subject: str,
     fact: str,

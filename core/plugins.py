@@ -166,6 +166,16 @@ def plugin_packages() -> frozenset[str]:
     return names
 
 
+def late_packages() -> str | None:
+    """A hint that names packages which were installed since plug-ins were looked up, if any."""
+    known = {plugin.package for plugin in plugins()}
+    late = sorted({package for package, _ in _points()} - known)
+    if not late:
+        return None
+    names = ", ".join(f'the package "{name}"' for name in late)
+    return f"{names} was installed after this process had begun: start it again"
+
+
 def has_plugins() -> bool:
     """Whether packages other than xDSL register anything."""
     return any(plugin.package != "xdsl" for plugin in plugins())

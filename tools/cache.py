@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..caching.folder import OFF, VARIABLE, Folder, folder_of_user
-from ..core.errors import StepwellError, explain
+from ..core.errors import StepwellError, counted, explain
 from .command import out
 
 
@@ -48,12 +48,8 @@ def _described(folder: Folder) -> str:
     return "\n".join(
         (
             str(folder.path),
-            f"{_counted(programs, 'program')}, {_counted(kernels, 'kernel')}",
+            f"{counted(programs, 'program')}, {counted(kernels, 'kernel')}",
             f"{amount(size)} of at most {amount(folder.limit)}",
-            f"used {_counted(uses, 'time')}",
+            f"used {counted(uses, 'time')}",
         )
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

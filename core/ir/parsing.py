@@ -42,6 +42,7 @@ from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLit
 from ..errors import first_line
 from ..files.reading import STRING, ReadingError, too_deep
 from ..files.versions import IR_TEXT, KEY, stated_in
+from ..plugins import late_packages
 from .provenance import placed
 
 LARGEST_LITERAL = 1 << 26
@@ -103,6 +104,8 @@ def unknown_operation(ctx: Context, name: str) -> str:
     known = sorted(ctx.registered_dialect_names)
     fact = f"Operation {name} is not registered"
     if dialect not in known:
+        if late := late_packages():
+            return f"{fact}; {late}"
         near = difflib.get_close_matches(dialect, known, 3)
         return fact + (f"; nearest dialects: {', '.join(near)}" if near else "")
     loaded = ctx.get_optional_dialect(dialect)

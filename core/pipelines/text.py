@@ -24,6 +24,7 @@ from xdsl.utils.exceptions import ArgSpecParseError
 
 from ..bounded_cache import bounded_cache
 from ..errors import CompileError, explain
+from ..plugins import late_packages
 from .nested import NestedPass
 from .pass_text import anchored, hyphenated, pass_text
 
@@ -192,7 +193,7 @@ def check_known(
     for name in names:
         if name not in available:
             near = ", ".join(difflib.get_close_matches(name, sorted(set(available)), 3))
-            hint = f"nearest names: {near}" if near else None
+            hint = late_packages() or (f"nearest names: {near}" if near else None)
             raise CompileError(explain(subject, f'unknown pass "{name}"', hint=hint))
 
 

@@ -75,6 +75,20 @@ def test_dialects_and_passes_of_others(register: Callable[..., None]) -> None:
     assert "graph" in registry.dialects()
 
 
+def test_a_package_that_was_installed_late(register: Callable[..., None]) -> None:
+    """After plug-ins were looked up: the error says that a new process finds it."""
+    register()
+    found = plugins.plugins()
+    register(EntryPoint(lambda: Universe(all_dialects={}, all_passes={})))
+    late = 'the package "acme" was installed after this process had begun: start it again'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugins, "plugins", lambda: found)
+        with pytest.raises(sw.CompileError, match=f'unknown pass "acme-tidy"; {late}$'):
+            sw.run_passes(sw.from_mlir(TEXT), "acme-tidy")
+        with pytest.raises(sw.ImportModelError, match=f"acme.op is not registered; {late}$"):
+            sw.from_mlir('"acme.op"() : () -> ()\n')
+
+
 TEXT = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  func.return %x : tensor<4xf32>\n}"
 BROKEN = (
     'package "acme": cannot be loaded: ModuleNotFoundError: '
