@@ -30,6 +30,11 @@ class Device:
     emulated: bool
     block: int = 128
 
+    @property
+    def copies_asynchronously(self) -> bool:
+        """Whether its threads copy to shared memory without waiting: from sm_80 on."""
+        return int(self.name.removeprefix("sm_")) >= 80
+
 
 @dataclass(frozen=True)
 class Target:

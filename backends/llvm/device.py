@@ -17,7 +17,6 @@ from xdsl.dialects import llvm as llvm_dialect
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IntegerAttr, MemRefType, ModuleOp, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
-from ...core.cuda import capability_of
 from ...core.dtypes import dtype_of
 from ...core.errors import CompileError, UnsupportedError, explain
 from ...core.exclusive import exclusive
@@ -35,8 +34,6 @@ from .operations import SHARED_ADDRESS
 from .translate import translate
 
 _SHARED_PLACE, _GLOBAL_PLACE = ir.PointerType(addrspace=3), ir.PointerType(addrspace=1)
-_ASYNCHRONOUS = 80
-"""The first processor that copies to shared memory without a register."""
 _THREADS_TOGETHER = 1024
 """The threads that a multiprocessor runs at a time, each with up to 64 of its 65,536 registers."""
 _WORD, _NARROW = ir.IntType(64), ir.IntType(32)
@@ -215,10 +212,10 @@ def _define_block(module: ir.Module, device: Device) -> None:
     """Define the functions by which the threads of a block copy, wait and shuffle."""
     copies = module.globals.get(COPY)
     if copies is not None:
-        _define_copy(module, copies, asynchronous=capability_of(device.name) >= _ASYNCHRONOUS)
+        _define_copy(module, copies, asynchronous=device.copies_asynchronously)
     if (function := module.globals.get(BARRIER)) is not None:
         builder = _defined(function)
-        if copies is not None and capability_of(device.name) >= _ASYNCHRONOUS:
+        if copies is not None and device.copies_asynchronously:
             name = "llvm.nvvm.cp.async.wait.all"
             builder.call(ir.Function(module, ir.FunctionType(ir.VoidType(), ()), name), ())
         wait = ir.Function(module, ir.FunctionType(ir.VoidType(), ()), "llvm.nvvm.barrier0")

@@ -99,11 +99,12 @@ def _add_barriers(
         own = _add_barriers(inside, frozenset(), frozenset(), alone)
         if alone:
             # There may be no iteration at all.
+            found |= alone
             after = _add_barriers(inside, read, written, found)
             read, written = read | after[0], written | after[1]
             continue
         own_read, own_written = own if inside else _accessed(op)
-        if own_written & (read | written) or own_read & written:
+        if op in found or own_written & (read | written) or own_read & written:
             found.add(op)
             read = written = frozenset()
         read, written = read | own_read, written | own_written

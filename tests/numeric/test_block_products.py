@@ -98,16 +98,43 @@ def test_budgets(size: int, inner: int, edge: int, own: int, share: float) -> No
     assert sum(row.warps for row in loads) <= products * 2 // own // 4, "16 bytes each"
     arithmetic = ("fma", "float", "integer", "conversion")
     assert products >= share * sum(launch.mix[kind] for kind in arithmetic)
-    panels = [row for row in launch.lines if row.group == "load global" and row.warps > 64]
-    assert sum(row.sectors for row in panels) * 32 == sum(row.bytes for row in panels)
-    # 16 bytes of each access, in whole sectors; threads wait before and after each panel.
-    copies = [row for row in launch.lines if ".global" in row.text and ".v4." in row.text]
+    # 16 bytes of each access, in whole sectors.
+    copies = [row for row in launch.lines if row.text.startswith("cp.async.cg")]
     assert sum(row.threads for row in copies) == launch.blocks * 2 * edge * inner // 4
-    assert launch.mix["barrier"] == launch.blocks * launch.threads // 32 * 2 * inner // 8
+    assert sum(row.sectors for row in copies) * 32 == sum(row.bytes for row in copies)
+    # Threads wait for each other once for each panel.
+    waits = [row for row in launch.lines if row.text.startswith("bar.sync")]
+    assert sum(row.warps for row in waits) == launch.blocks * launch.threads // 32 * inner // 8
     # Each block reads its rows and columns once.
-    reads = sum(row.bytes for row in launch.lines if row.group == "load global")
+    reads = sum(row.bytes for row in launch.lines if row.group in ("copy", "load global"))
     assert reads <= launch.blocks * (2 * edge * inner + 2 * edge * own) * 4
     assert launch.total("diverged") == 0
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4])
+def test_panels_are_copied_ahead(panels: int) -> None:
+    """On a device with asynchronous copies, if there are two; sums have one order."""
+    module, x = layer(32, 32, 8 * panels), floats(32, 8 * panels)
+    exe = run(module, x)
+    assert ("cp.async" in exe.ir("ptx")) == (panels > 1)
+    older = sw.compile(module, target="cuda:sm_75,emulated")
+    np.testing.assert_array_equal(exe(x), older(x))
+    assert "cp.async" not in older.ir("ptx")
+    for stage in ("scheduled", "loops") if panels == 4 else ():
+        np.testing.assert_array_equal(exe.run_at(stage, x), exe(x), err_msg=stage)
+
+
+def test_what_is_not_waited_for_is_not_read() -> None:
+    """An asynchronous copy is complete where its thread has waited, before the barrier."""
+    exe, x = sw.compile(layer(32, 32, 24), target=DEVICE), floats(32, 24)
+    wait, text, place = "cp.async.wait_all;", exe.ir("ptx"), -1
+    arrays = [floats(32), x, floats(32, 24), np.zeros((32, 32), np.float32)]
+    assert text.count(wait) == 3
+    for _ in range(3):
+        place = text.index(wait, place + 1)
+        wrong = text[:place] + text[place + len(wait) :]
+        with pytest.raises(sw.EmulationError, match="an asynchronous copy to the shared memory"):
+            sw.emulate(wrong, [1, *arrays], grid=1, block=64)
 
 
 @pytest.mark.parametrize(("size", "stores"), [(64, 4), (256, 64)])
@@ -128,11 +155,11 @@ def test_columns_that_are_neighbours(size: int, stores: int) -> None:
 @pytest.mark.slow
 def test_a_missing_barrier_of_a_product_is_a_race() -> None:
     """Each of those that the conversion derives."""
-    exe, x = sw.compile(layer(32, 32, 16), target=DEVICE), floats(32, 16)
+    exe, x = sw.compile(layer(32, 32, 24), target=DEVICE), floats(32, 24)
     exe(x)
     text = exe.ir("loops")
     places = [found.start() for found in re.finditer(r"rt\.barrier\n", text)]
-    assert len(places) == 2
+    assert len(places) == 3
     for place in places:
         wrong = text[:place] + text[place:].replace("rt.barrier\n", "", 1)
         broken = sw.compile(sw.from_mlir(wrong, weights=exe.weights("loops")), target=DEVICE)
@@ -140,7 +167,7 @@ def test_a_missing_barrier_of_a_product_is_a_race() -> None:
             broken(x)
 
 
-@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("missing", [0, 1, 2])
 def test_a_conversion_that_forgets_a_barrier_is_found(
     monkeypatch: pytest.MonkeyPatch, missing: int
 ) -> None:
@@ -153,6 +180,6 @@ def test_a_conversion_that_forgets_a_barrier_is_found(
         return {op for number, op in enumerate(kept) if number != missing}
 
     monkeypatch.setattr(tiles, "barriers", forgetful)
-    exe = sw.compile(layer(32, 32, 16), target=DEVICE)
+    exe = sw.compile(layer(32, 32, 24), target=DEVICE)
     with pytest.raises(sw.EmulationError, match="race"):
-        exe(floats(32, 16))
+        exe(floats(32, 24))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import only_loop, perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp
@@ -54,7 +56,10 @@ def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
     assert reduction is not None
     # A larger tile of a thread leaves registers for fewer terms.
     part = PART if own * own > PART**2 else 0
-    schedule.stage_panels(schedule.split(reduction, PANEL).outer, part=part)
+    panels, device = schedule.split(reduction, PANEL).outer, schedule.target.device
+    ahead = partial(schedule.stage_panels, panels, part=part, ahead=1)
+    if device is None or not device.copies_asynchronously or not schedule.takes(ahead):
+        schedule.stage_panels(panels, part=part)
     return f"a tile of {edge} x {edge} for each block, of {own} x {own} for each thread"
 
 

@@ -59,7 +59,14 @@ from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, Space, SpaceAttr
 from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in, most_iterations
 from ....dialects.loop.names import free_names, free_suffix
-from ....dialects.loop.nests import Consumed, loop_named, loop_names, perfect_nest, refusal
+from ....dialects.loop.nests import (
+    Consumed,
+    check_number,
+    loop_named,
+    loop_names,
+    perfect_nest,
+    refusal,
+)
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.proofs.in_place import written_in
 from ....dialects.loop.proofs.levels import VECTOR_BYTES, is_in_block
@@ -71,7 +78,7 @@ STEP = "loop-stage-panels"
 
 
 @primitive(EXACT)
-def stage_panels(kernel: Consumed, loop: str, *, part: int = 0) -> KernelOp:
+def stage_panels(kernel: Consumed, loop: str, *, part: int = 0, ahead: int = 0) -> KernelOp:
     """Run a reduction of the threads of a block together, in panels that they copy for each other.
 
         for b blocks: for t threads: s = reduce k: s + x[b, t, k] * w[k]; y[b, t] = s
@@ -98,14 +105,25 @@ def stage_panels(kernel: Consumed, loop: str, *, part: int = 0) -> KernelOp:
     With `part`, the threads run the inner reduction in parts of so many iterations: what they
     read for one part is in registers at a time.
 
+    With `ahead`, each panel is copied asynchronously while the one before it is added, to the other
+    one of two buffers, and threads wait for each other once for each panel:
+
+        for b blocks: {
+            copy 0 to p
+            for k serial to (n - 1) / 2: {
+                copy 2 * k + 1 to q; add p; copy 2 * k + 2 to p; add q }
+            add p }      (or, of an even number n: copy n - 1 to q; add p; add q)
+
     Args:
         loop: the reduction.
         part: the iterations of the only reduction in it that run at a time; 0 for all.
+        ahead: 1 to copy panels one iteration ahead, 0 to wait for each of them.
 
     Raises:
         ScheduleError: if the reduction is not in the threads of a block, alone but for what it
             begins with and what uses its results, if threads have nothing in common in it, or if
-            there is no inner reduction of a multiple of so many iterations.
+            there is no inner reduction of a multiple of so many iterations. With `ahead`, if there
+            are not two panels or more, of a known number, or if they are not copied by vectors.
     """
     target = loop_named(STEP, kernel, loop)
     nest = _nest_around(kernel, target)
@@ -116,8 +134,11 @@ def stage_panels(kernel: Consumed, loop: str, *, part: int = 0) -> KernelOp:
     panels = [panel for panel in _panels(nest, target, written) if panel.load not in alike]
     if not panels and terms is None:
         raise refusal(STEP, kernel, target, "reads nothing that several threads read")
-    made = _StagePanels(kernel, nest, target, panels, terms, part).run()
-    return noted(made, "stage_panels", loop, **({"part": part} if part else {}))
+    if ahead:
+        _check_ahead(kernel, target, ahead, panels, terms)
+    made = _StagePanels(kernel, nest, target, panels, terms, part, ahead=bool(ahead)).run()
+    options = {"part": part, "ahead": ahead}
+    return noted(made, "stage_panels", loop, **{k: v for k, v in options.items() if v})
 
 
 def _nest_around(kernel: KernelOp, target: ForOp) -> list[ForOp]:
@@ -154,6 +175,17 @@ def _check_parts(kernel: KernelOp, target: ForOp, part: int) -> None:
     if part and (size is None or part < 0 or size % part):
         fact, expected = "has no such parts", "a divisor of the size of the only reduction in it"
         raise refusal(STEP, kernel, target, fact, expected, part)
+
+
+def _check_ahead(
+    kernel: KernelOp, target: ForOp, ahead: int, panels: Sequence[_Panel], terms: _Terms | None
+) -> None:
+    check_number(STEP, kernel, target, "number of panels ahead", ahead, 1)
+    if (extent_of(target) or 0) < 2:
+        raise refusal(STEP, kernel, target, "has no known number of panels", "at least 2")
+    if terms is not None or not all(_lanes(panel) > 1 for panel in panels):
+        fact = "what it reads is not copied by vectors of 16 bytes"
+        raise refusal(STEP, kernel, target, fact)
 
 
 def _before(target: ForOp) -> list[Operation]:
@@ -292,6 +324,14 @@ def _differs(value: SSAValue, nest: Sequence[ForOp]) -> bool:
     return is_made_in(value, nest[0]) or any(value is loop.variable for loop in nest)
 
 
+def _copied(panel: _Panel) -> MemRefType:
+    """The type of a copy of a panel."""
+    element, shape = panel.load.result.type, [panel.sizes[dim] for dim in panel.kept]
+    if len(shape) > 1:
+        shape[-1] = _pitch(shape[-1], element)
+    return MemRefType(element, shape, memory_space=SpaceAttr(Space.SHARED))
+
+
 def _pitch(size: int, element: Attribute) -> int:
     """The elements from a row of a panel to the next one, so that a column is in as many banks.
 
@@ -301,17 +341,19 @@ def _pitch(size: int, element: Attribute) -> int:
     return size | 1 if size % lanes else (size // lanes | 1) * lanes
 
 
-def _vector(panel: _Panel, first: Sequence[AffineExpr]) -> int:
-    """How many elements of a panel a thread copies: those of a vector, if all of them are aligned.
-
-    Args:
-        panel: the panel.
-        first: the place of its first element in the input, which begins at a vector.
-    """
-    kind, dim = memref_type(panel.load.buffer), len(panel.sizes) - 1
+def _lanes(panel: _Panel) -> int:
+    """How many elements of a panel a thread copies: those of a vector, if all of them are aligned
+    in an input that begins at one."""
+    load, dim = panel.load, len(panel.sizes) - 1
+    kind, zero = memref_type(load.buffer), AffineExpr.constant(0)
     lanes = VECTOR_BYTES // byte_size(kind.element_type)
     rows = kind.get_shape()[dim] if dim else 0
-    starts = (factor for _, factor in polynomial(first[dim]).terms)
+    moving = panel.steps[dim]
+    dims = [
+        zero if index in moving else AffineExpr.dimension(n) for n, index in enumerate(load.indices)
+    ]
+    first = normalized(load.map.data.results[dim], dims)
+    starts = (factor for _, factor in polynomial(first).terms)
     aligned = all(n % lanes == 0 for n in (panel.sizes[dim], rows, *starts))
     return lanes if aligned and rows != DYNAMIC_INDEX and panel.kept[-1] == dim else 1
 
@@ -325,19 +367,24 @@ class _StagePanels(Rebuild):
         panels: Sequence[_Panel],
         terms: _Terms | None,
         part: int,
+        *,
+        ahead: bool,
     ) -> None:
         super().__init__(kernel, [nest[0]])
-        self.part = part
+        self.part, self.ahead = part, ahead
         self.first = AffineExpr.constant(0)
         """The first iteration of the part of the inner reduction."""
         self.nest, self.target, self.panels, self.terms = nest, target, panels, terms
         self.staged: dict[SSAValue, SSAValue] = {}
         """The buffers of terms."""
-        self.copies: dict[LoadOp, tuple[SSAValue, _Panel]] = {}
-        """The copies of panels, by the loads that read them."""
+        self.copies: dict[LoadOp, tuple[int, _Panel]] = {}
+        """The numbers of copies, and the panels, by the loads that read them."""
+        self.stage: Sequence[SSAValue] = ()
+        """The copies that are read."""
         inside = [loop.loop_name.data for loop in (nest[0], *loops_in(nest[0].body.block))]
         taken = loop_names(kernel)
         self.suffixes = [free_suffix(suffix, inside, taken) for suffix in ("b", "e")]
+        self.repeated = [free_suffix(suffix, inside, taken) for suffix in ("q", "r", "s")]
 
     def visit_for(self, op: ForOp) -> None:
         if op.parent_op() is self.target and self.part:
@@ -354,15 +401,15 @@ class _StagePanels(Rebuild):
         before, after = self.suffixes
         with self.threads(before) as place:
             self.store(self.inits(target), sums, place)
-        with self.loop(
-            target.loop_name.data, self.bound(target), LoopKind.SERIAL, target
-        ) as variable:
-            self.bind(target.variable, variable)
-            self.copy_panels()
-            if self.terms is not None:
-                self.compute_terms(self.terms)
-            with self.parts(), self.threads("") as place:
-                self.store(self.step(target, variable, self.loads(sums, place)), sums, place)
+        name = target.loop_name.data
+        if self.ahead:
+            self.run_ahead(sums, extent_of(target) or 0)
+        else:
+            with self.loop(name, self.bound(target), LoopKind.SERIAL, target) as variable:
+                stage = self.copy_panels(variable, [])
+                if self.terms is not None:
+                    self.compute_terms(self.terms)
+                self.add(variable, stage, sums)
         with self.threads(after) as place:
             self.bind_all(target.results, self.loads(sums, place))
             following = target.next_op
@@ -370,14 +417,49 @@ class _StagePanels(Rebuild):
                 self.visit(following)
                 following = following.next_op
 
+    def run_ahead(self, sums: Sequence[SSAValue], count: int) -> None:
+        """Emit iterations of the reduction, each of which copies the panels of the next one."""
+        number, suffixes = AffineExpr.constant(0), iter(self.repeated)
+        first = self.copy_panels(number, [])
+        kinds, second = [memref_type(copy) for copy in first], list[SSAValue]()
+        second += [self.emit(LocalOp(kind), self.target).result for kind in kinds]
+        name, pairs = self.target.loop_name.data, (count - 1) // 2
+        if pairs:
+            bound = [AffineExpr.constant(pairs)]
+            with self.loop(name, bound, LoopKind.SERIAL, self.target) as pair:
+                number = pair * 2
+                for stage, other, suffix in ((first, second, ""), (second, first, next(suffixes))):
+                    self.copy_panels(number + 1, other, suffix or "n")
+                    self.add(number, stage, sums, suffix)
+                    number = number + 1
+        number = AffineExpr.constant(2 * pairs)
+        if count % 2 == 0:
+            self.copy_panels(number + 1, second, "l")
+            self.add(number, first, sums, next(suffixes))
+            number, first = number + 1, second
+        self.add(number, first, sums, next(suffixes))
+
+    def add(
+        self,
+        number: AffineExpr,
+        stage: Sequence[SSAValue],
+        sums: Sequence[SSAValue],
+        suffix: str = "",
+    ) -> None:
+        """Emit nests of threads that add an iteration of the reduction, of copied panels."""
+        target, self.stage = self.target, stage
+        self.bind(target.variable, number)
+        with self.parts(suffix), self.threads(suffix) as place:
+            self.store(self.step(target, number, self.loads(sums, place)), sums, place)
+
     @contextmanager
-    def parts(self) -> Iterator[None]:
+    def parts(self, suffix: str) -> Iterator[None]:
         """Open a loop over the parts of the inner reduction within the context, if it has any."""
         if not self.part:
             yield
             return
         inner = next(op for op in self.target.body.block.ops if isinstance(op, ForOp))
-        (name,) = free_names(inner.loop_name.data, ["p"], loop_names(self.kernel))
+        (name,) = free_names(f"{inner.loop_name.data}p{suffix}", [""], loop_names(self.kernel))
         count = [AffineExpr.constant((extent_of(inner) or 0) // self.part)]
         with self.loop(name, count, LoopKind.SERIAL, inner) as number:
             self.first = number * self.part
@@ -420,9 +502,15 @@ class _StagePanels(Rebuild):
         loads = [LoadOp(s, *self.map(place), memref_type(s).element_type) for s in sums]
         return [self.emit(load, self.target).result for load in loads]
 
-    def copy_panels(self) -> None:
-        """Emit the copies of the panels of an iteration, each once."""
-        made: dict[object, SSAValue] = {}
+    def copy_panels(
+        self, iteration: AffineExpr, stage: list[SSAValue], suffix: str = ""
+    ) -> list[SSAValue]:
+        """Emit the copies of the panels of an iteration, each once, to buffers; return these.
+
+        They are made where there are none.
+        """
+        self.bind(self.target.variable, iteration)
+        made: dict[object, int] = {}
         zero = AffineExpr.constant(0)
         for number, panel in enumerate(self.panels):
             load = panel.load
@@ -431,23 +519,27 @@ class _StagePanels(Rebuild):
             first = [normalized(expr, dims) for expr in load.map.data.results]
             key = load.buffer, tuple(first), tuple(panel.sizes)
             if key not in made:
-                made[key] = self.copy_panel(panel, first, number)
+                made[key] = len(made)
+                if made[key] == len(stage):
+                    stage.append(self.emit(LocalOp(_copied(panel)), load).result)
+                repeated = "p" * (number + 1 + (self.terms is not None))
+                base = f"{self.target.loop_name.data}{repeated}{suffix}"
+                self.copy_panel(panel, first, base, stage[made[key]])
             self.copies[load] = made[key], panel
+        return stage
 
-    def copy_panel(self, panel: _Panel, first: Sequence[AffineExpr], number: int) -> SSAValue:
+    def copy_panel(
+        self, panel: _Panel, first: Sequence[AffineExpr], base: str, copy: SSAValue
+    ) -> None:
         """Emit the copy of a panel by the threads of the block, its last dimension fastest."""
         load, kept = panel.load, panel.kept
         shape = [panel.sizes[dim] for dim in kept]
-        element = load.result.type
-        rows = [*shape[:-1], _pitch(shape[-1], element)] if len(shape) > 1 else shape
-        kind = MemRefType(element, rows, memory_space=SpaceAttr(Space.SHARED))
-        copy = self.emit(LocalOp(kind), load).result
-        base = f"{self.target.loop_name.data}{'p' * (number + 1 + (self.terms is not None))}"
         endings = [str(place) if place else "" for place in range(len(kept))]
         loops = [(size, LoopKind.THREADS) for size in shape]
-        if (lanes := _vector(panel, first)) > 1:
+        if (lanes := _lanes(panel)) > 1:
             # A thread copies neighbours, which are one access.
-            loops[-1:] = [(shape[-1] // lanes, LoopKind.THREADS), (lanes, LoopKind.UNROLL)]
+            kind = LoopKind.ASYNC if self.ahead else LoopKind.UNROLL
+            loops[-1:] = [(shape[-1] // lanes, LoopKind.THREADS), (lanes, kind)]
             endings.append("v")
         names = free_names(base, endings, loop_names(self.kernel))
         with ExitStack() as stack:
@@ -462,7 +554,6 @@ class _StagePanels(Rebuild):
             read = LoadOp(self.value(load.buffer), *self.map(source), load.result.type)
             value = self.emit(read, load).result
             self.emit(StoreOp(value, copy, *self.map(place)), load)
-        return copy
 
     def compute_terms(self, terms: _Terms) -> None:
         """Emit a nest of threads that compute what an iteration of the reduction has in common."""
@@ -490,9 +581,9 @@ class _StagePanels(Rebuild):
         if op not in self.copies:
             super().visit_load(op)
             return
-        copy, panel = self.copies[op]
+        number, panel = self.copies[op]
         place: list[AffineExpr] = []
         for dim in panel.kept:
             parts = [self.expr(v) * factor for v, factor in panel.steps[dim].items()]
             place.append(sum(parts[1:], parts[0]))
-        self.load_like(op, place, buffer=copy)
+        self.load_like(op, place, buffer=self.stage[number])

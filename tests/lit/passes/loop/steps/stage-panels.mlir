@@ -6,12 +6,20 @@
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=after loop=k}" 2>&1 | filecheck %s --check-prefix=AFTER
 // RUN: stepwell-opt %s -p "loop-stage-panels{kernel=vectors loop=k0 part=4}" | filecheck %s --check-prefix=PART
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=product loop=k0 part=4}" 2>&1 | filecheck %s --check-prefix=PARTS
+// RUN: stepwell-opt %s -p "loop-stage-panels{kernel=even loop=k0 part=4 ahead=1}" | filecheck %s --check-prefix=EVEN
+// RUN: stepwell-opt %s -p "loop-stage-panels{kernel=odd loop=k0 ahead=1}" | filecheck %s --check-prefix=ODD
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=vectors loop=k0 ahead=1}" 2>&1 | filecheck %s --check-prefix=ELEMENTS
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=ragged_panels loop=k0 ahead=1}" 2>&1 | filecheck %s --check-prefix=COUNT
+// RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=even loop=k0 ahead=2}" 2>&1 | filecheck %s --check-prefix=FAR
 
 // INNER: loop-stage-panels: loop "k1" of @product: is not in loops that are perfectly nested in "i"
 // NOTHING: loop-stage-panels: loop "k" of @rows: reads nothing that several threads read
 // THREADS: loop-stage-panels: loop "k" of @threads: is not in the threads of a block
 // RAGGED: loop-stage-panels: loop "k" of @ragged: the size of "t" around it is not known
 // AFTER: loop-stage-panels: loop "k" of @after: is after loop.for
+// ELEMENTS: loop-stage-panels: loop "k0" of @vectors: what it reads is not copied by vectors of 16 bytes
+// COUNT: loop-stage-panels: loop "k0" of @ragged_panels: has no known number of panels, expected at least 2
+// FAR: loop-stage-panels: loop "k0" of @even: wrong number of panels ahead, expected at most 1, got 2
 // PARTS: loop-stage-panels: loop "k0" of @product: has no such parts, expected a divisor of the size of the only reduction in it, got 4
 
 // Threads copy panels of both operands, with rows of an odd length, and keep 2 accumulators each.
@@ -157,6 +165,95 @@ loop.kernel @vectors(%x: memref<8x32xf32>, %w: memref<4x33xf32>) -> (%y: memref<
           %t = loop.for "k1" %k1 to 8 reduction carry(%c = %a : f32 add) {
             %p = loop.load %x (d0, d1, d2, d3) -> (d0 * 4 + d1, d2 * 8 + d3)(%b, %i, %k0, %k1) : memref<8x32xf32>, f32
             %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 8 + d2 + 1)(%j, %k0, %k1) : memref<4x33xf32>, f32
+            %u = math.fma %p, %q, %c : f32
+            loop.yield %u : f32
+          }
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0 * 4 + d1, d2)(%b, %i, %j) : f32, memref<8x4xf32>
+      }
+    }
+  }
+}
+
+// Panels are copied to one of two buffers while those of the other one are added. Of four, the loop
+// adds two, and two follow it.
+// EVEN-LABEL: loop.kernel @even(
+// EVEN:         %[[P:.*]] = loop.local : memref<4x12xf32, #loop<space shared>>
+// EVEN-NEXT:    loop.for "k0p" %{{.*}} to 4 threads {
+// EVEN-NEXT:      loop.for "k0p1" %{{.*}} to 2 threads {
+// EVEN-NEXT:        loop.for "k0pv" %{{.*}} to 4 async {
+// EVEN-NEXT:          loop.load %x (d0, d1, d2, d3) -> (((d0 * 4) + d1), ((d2 * 4) + d3))(%b,
+// EVEN-NEXT:          loop.store %{{.*}}, %[[P]]
+// EVEN:         %[[Q:.*]] = loop.local : memref<4x12xf32, #loop<space shared>>
+// EVEN:         loop.for "k0" %k0 to 1 serial {
+// EVEN-NEXT:      loop.for "k0pn" %{{.*}} to 4 threads {
+// EVEN:               loop.load %x (d0, d1, d2, d3, d4) -> (((d0 * 4) + d1), (((d2 * 16) + 8) + ((d3 * 4) + d4)))(%b,
+// EVEN:           loop.for "k1p" %{{.*}} to 2 serial {
+// EVEN:             loop.load %[[P]]
+// EVEN:           loop.for "k0pq" %{{.*}} to 4 threads {
+// EVEN:           loop.for "k1pq" %{{.*}} to 2 serial {
+// EVEN:         loop.for "k0pl" %{{.*}} to 4 threads {
+// EVEN:         loop.for "k1pr" %{{.*}} to 2 serial {
+// EVEN:           loop.load %[[P]]
+// EVEN:         loop.for "k1ps" %{{.*}} to 2 serial {
+// EVEN:         loop.for "ie" %ie to 4 threads {
+loop.kernel @even(%x: memref<8x32xf32>, %w: memref<4x32xf32>) -> (%y: memref<8x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 2 blocks {
+    loop.for "i" %i to 4 threads {
+      loop.for "j" %j to 4 threads {
+        %s = loop.for "k0" %k0 to 4 reduction carry(%a = %z : f32 add) {
+          %t = loop.for "k1" %k1 to 8 reduction carry(%c = %a : f32 add) {
+            %p = loop.load %x (d0, d1, d2, d3) -> (d0 * 4 + d1, d2 * 8 + d3)(%b, %i, %k0, %k1) : memref<8x32xf32>, f32
+            %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 8 + d2)(%j, %k0, %k1) : memref<4x32xf32>, f32
+            %u = math.fma %p, %q, %c : f32
+            loop.yield %u : f32
+          }
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0 * 4 + d1, d2)(%b, %i, %j) : f32, memref<8x4xf32>
+      }
+    }
+  }
+}
+
+// Of three, one follows the loop.
+// ODD-LABEL: loop.kernel @odd(
+// ODD:         loop.for "k0" %k0 to 1 serial {
+// ODD:           loop.for "iq" %iq to 4 threads {
+// ODD:         loop.for "ir" %ir to 4 threads {
+// ODD-NOT:     loop.for "is"
+// ODD:         loop.for "ie" %ie to 4 threads {
+loop.kernel @odd(%x: memref<8x24xf32>, %w: memref<4x24xf32>) -> (%y: memref<8x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 2 blocks {
+    loop.for "i" %i to 4 threads {
+      loop.for "j" %j to 4 threads {
+        %s = loop.for "k0" %k0 to 3 reduction carry(%a = %z : f32 add) {
+          %t = loop.for "k1" %k1 to 8 reduction carry(%c = %a : f32 add) {
+            %p = loop.load %x (d0, d1, d2, d3) -> (d0 * 4 + d1, d2 * 8 + d3)(%b, %i, %k0, %k1) : memref<8x24xf32>, f32
+            %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 8 + d2)(%j, %k0, %k1) : memref<4x24xf32>, f32
+            %u = math.fma %p, %q, %c : f32
+            loop.yield %u : f32
+          }
+          loop.yield %t : f32
+        }
+        loop.store %s, %y (d0, d1, d2) -> (d0 * 4 + d1, d2)(%b, %i, %j) : f32, memref<8x4xf32>
+      }
+    }
+  }
+}
+
+loop.kernel @ragged_panels(%x: memref<8x32xf32>, %w: memref<4x32xf32>, %n: index) -> (%y: memref<8x4xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 2 blocks {
+    loop.for "i" %i to 4 threads {
+      loop.for "j" %j to 4 threads {
+        %s = loop.for "k0" %k0 to min (d0) -> (d0, 4)(%n) reduction carry(%a = %z : f32 add) {
+          %t = loop.for "k1" %k1 to 8 reduction carry(%c = %a : f32 add) {
+            %p = loop.load %x (d0, d1, d2, d3) -> (d0 * 4 + d1, d2 * 8 + d3)(%b, %i, %k0, %k1) : memref<8x32xf32>, f32
+            %q = loop.load %w (d0, d1, d2) -> (d0, d1 * 8 + d2)(%j, %k0, %k1) : memref<4x32xf32>, f32
             %u = math.fma %p, %q, %c : f32
             loop.yield %u : f32
           }
