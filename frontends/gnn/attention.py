@@ -15,7 +15,7 @@ import numpy as np
 
 from ..builder import Value
 from .context import Context
-from .layers import Convolution, Layer, Linear, add_bias, apply
+from .layers import Convolution, Layer, Linear, add_bias, apply, linear, linear_of_pair
 from .weights import bias_of, error, floats, matrix_of, shaped, whole
 
 
@@ -180,11 +180,11 @@ class GATConv(_Attention):
 
     def convolve(self, context: Context, sources: Value, targets: Value, name: str) -> Value:
         b = context.builder
-        x = apply(context, Linear.of("GATConv", "weight", self.weight), sources, name)
+        x = apply(context, linear("GATConv", "weight", self.weight), sources, name)
         h = other = self._apart(context, x)
         if sources is not targets or self.weight_dst is not None:
             own = self.weight if self.weight_dst is None else self.weight_dst
-            layer = Linear.of("GATConv", "weight_dst", own)
+            layer = linear("GATConv", "weight_dst", own)
             other = self._apart(context, apply(context, layer, targets, f"{name}.lin_dst"))
         source, target = (
             b.reduce(y * b.constant(part, f"{name}.{key}", h.dtype), "sum", [2])
@@ -250,14 +250,14 @@ class GATv2Conv(_Attention):
         self.heads, self.channels = self.att.shape
         width = self.heads * self.channels
 
-        def linear(what: str, weight: Any, bias: Any = None, bias_name: str = "") -> Linear:
+        def own(what: str, weight: Any, bias: Any = None, bias_name: str = "") -> Linear:
             matrix = shaped("GATv2Conv", what, weight, (width, None))
-            return Linear.of("GATv2Conv", what, matrix, bias, bias_name)
+            return linear("GATv2Conv", what, matrix, bias, bias_name)
 
-        self.left = self.right = linear("weight_l", weight_l, bias_l, "bias_l")
+        self.left = self.right = own("weight_l", weight_l, bias_l, "bias_l")
         if weight_r is not None:
-            self.right = linear("weight_r", weight_r, bias_r, "bias_r")
-        self.edge = None if weight_edge is None else linear("weight_edge", weight_edge)
+            self.right = own("weight_r", weight_r, bias_r, "bias_r")
+        self.edge = None if weight_edge is None else own("weight_edge", weight_edge)
         self.concat = concat
         self.bias = bias_of("GATv2Conv", bias, width if concat else self.channels)
         self.negative_slope = float(negative_slope)
@@ -331,7 +331,7 @@ class TransformerConv(_Attention):
     ) -> None:
         subject = "TransformerConv"
         pairs = (("query", query), ("key", key), ("value", value))
-        self.query, self.key, self.value = (Linear.of_pair(subject, *pair) for pair in pairs)
+        self.query, self.key, self.value = (linear_of_pair(subject, *pair) for pair in pairs)
         self.heads, self.concat = whole(subject, "heads", heads), concat
         width = self.query.weight.shape[0]
         self.channels = width // self.heads
@@ -340,18 +340,18 @@ class TransformerConv(_Attention):
         for what, part in (("key", self.key), ("value", self.value)):
             shaped(subject, what, part.weight, (width, None))
         out = width if concat else self.channels
-        self.skip = None if skip is None else Linear.of_pair(subject, "skip", skip)
+        self.skip = None if skip is None else linear_of_pair(subject, "skip", skip)
         if self.skip is not None:
             shaped(subject, "skip", self.skip.weight, (out, None))
         self.edge = self.beta = None
         if weight_edge is not None:
             matrix = shaped(subject, "weight_edge", weight_edge, (width, None))
-            self.edge = Linear.of(subject, "weight_edge", matrix)
+            self.edge = linear(subject, "weight_edge", matrix)
         if weight_beta is not None:
             if self.skip is None:
                 raise error(subject, "weight_beta requires skip")
             matrix = shaped(subject, "weight_beta", weight_beta, (1, 3 * out))
-            self.beta = Linear.of(subject, "weight_beta", matrix)
+            self.beta = linear(subject, "weight_beta", matrix)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

@@ -13,7 +13,17 @@ import numpy as np
 from ...dialects.sparse_tensor import is_sparse
 from ..builder import Value
 from .context import Context
-from .layers import Convolution, Layer, Linear, add_bias, apply, chained, layers_of
+from .layers import (
+    Convolution,
+    Layer,
+    Linear,
+    add_bias,
+    apply,
+    chained,
+    layers_of,
+    linear,
+    linear_of_pair,
+)
 from .weights import (
     AGGREGATES,
     bias_of,
@@ -91,7 +101,7 @@ def _arrived(
 
     # Aggregation commutes with the product, so the narrower rows are aggregated.
     if aggr in ("sum", "mean") and (is_sparse(sent.ssa.type) or out < width):
-        narrow = apply(context, Linear.of(subject, own, layer.weight), sent, f"{name}.{own}")
+        narrow = apply(context, linear(subject, own, layer.weight), sent, f"{name}.{own}")
         return add_bias(context, combined(narrow), layer.bias, f"{name}.{own}")
     require_dense(subject, f'aggr "{aggr}" in layer "{name}"', sent)
     check_width(subject, name, sent, width)
@@ -133,16 +143,16 @@ class SAGEConv(Convolution):
         project: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.aggr = AGGREGATES[one_of("SAGEConv", "aggr", aggr, list(AGGREGATES))]
-        self.left = Linear.of("SAGEConv", "weight_l", weight_l, bias)
+        self.left = linear("SAGEConv", "weight_l", weight_l, bias)
         self.right = None
         if weight_r is not None:
-            self.right = Linear.of("SAGEConv", "weight_r", weight_r)
+            self.right = linear("SAGEConv", "weight_r", weight_r)
         if self.right is not None and self.right.weight.shape[0] != self.left.weight.shape[0]:
             fact = "weight_l and weight_r differ in outputs"
             raise error("SAGEConv", fact, self.left.weight.shape, self.right.weight.shape)
         self.project = None
         if project is not None:
-            self.project = Linear.of_pair("SAGEConv", "project", project)
+            self.project = linear_of_pair("SAGEConv", "project", project)
         self.normalize = normalize
 
     @property
@@ -193,12 +203,12 @@ class GraphConv(Convolution):
         aggr: str = "sum",
     ) -> None:
         self.aggr = AGGREGATES[one_of("GraphConv", "aggr", aggr, list(AGGREGATES))]
-        self.rel = Linear.of("GraphConv", "weight_rel", weight_rel, bias)
+        self.rel = linear("GraphConv", "weight_rel", weight_rel, bias)
         self.root = None
         if weight_root is not None:
             out = self.rel.weight.shape[0]
             root = shaped("GraphConv", "weight_root", weight_root, (out, None))
-            self.root = Linear.of("GraphConv", "weight_root", root)
+            self.root = linear("GraphConv", "weight_root", root)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

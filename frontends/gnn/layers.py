@@ -113,31 +113,6 @@ class Linear(Layer):
         self.weight = matrix_of("Linear", weight)
         self.bias = bias_of("Linear", bias, self.weight.shape[0])
 
-    @staticmethod
-    def of(owner: str, what: str, weight: Any, bias: Any = None, bias_name: str = "bias") -> Linear:
-        """A linear layer that is part of another one, with the names that its arguments have there.
-
-        Raises:
-            InputError: for wrong shapes or dtypes.
-        """
-        matrix = matrix_of(owner, weight, what)
-        made = Linear(matrix, bias_of(owner, bias, len(matrix), bias_name))
-        made._owner = owner
-        return made
-
-    @staticmethod
-    def of_pair(owner: str, what: str, given: Any) -> Linear:
-        """The linear layer of an argument of another layer that is its weight and its bias.
-
-        Raises:
-            InputError: if it is no pair of them, or for wrong shapes or dtypes.
-        """
-        if not isinstance(given, (tuple, list)) or not 1 <= len(given) <= 2:
-            got = f"{len(given)} values" if isinstance(given, (tuple, list)) else type(given)
-            got = got if isinstance(got, str) else got.__name__
-            raise error(owner, f"{what} is not a weight and a bias", "(weight, bias)", got)
-        return Linear.of(owner, f"weight of {what}", *given, bias_name=f"bias of {what}")
-
     def emit(self, context: Context, x: Value, name: str) -> Value:
         if len(x.shape) == 2:
             check_width(self._owner, name, x, self.weight.shape[1])
@@ -147,6 +122,31 @@ class Linear(Layer):
             y = b.spmm(x, b.constant(self.weight.T, f"{name}.weight", x.dtype))
             return y if bias is None else y + bias
         return b.dense(x, b.constant(self.weight, f"{name}.weight", x.dtype), bias)
+
+
+def linear(owner: str, what: str, weight: Any, bias: Any = None, bias_name: str = "bias") -> Linear:
+    """A linear layer that is part of another one, with the names that its arguments have there.
+
+    Raises:
+        InputError: for wrong shapes or dtypes.
+    """
+    matrix = matrix_of(owner, weight, what)
+    made = Linear(matrix, bias_of(owner, bias, len(matrix), bias_name))
+    made._owner = owner
+    return made
+
+
+def linear_of_pair(owner: str, what: str, given: Any) -> Linear:
+    """The linear layer of an argument of another layer that is its weight and its bias.
+
+    Raises:
+        InputError: if it is no pair of them, or for wrong shapes or dtypes.
+    """
+    is_tuple = isinstance(given, (tuple, list))
+    if not is_tuple or not 1 <= len(given) <= 2:
+        got = f"{len(given)} values" if is_tuple else type(given).__name__
+        raise error(owner, f"{what} is not a weight and a bias", "(weight, bias)", got)
+    return linear(owner, f"weight of {what}", *given, bias_name=f"bias of {what}")
 
 
 class Dropout(Layer):

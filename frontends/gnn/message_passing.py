@@ -10,7 +10,7 @@ import numpy as np
 
 from ..builder import Builder, Value
 from .context import Context
-from .layers import Convolution, Layer, Linear, chained, layers_of
+from .layers import Convolution, Layer, chained, layers_of, linear_of_pair
 from .weights import AGGREGATES, error, number, one_of, require_dense
 
 _KINDS = {**AGGREGATES, "prod": "prod", "mul": "prod", "var": "var", "std": "std"}
@@ -206,7 +206,7 @@ class GINEConv(Convolution):
     ) -> None:
         self.nn = layers_of("GINEConv", nn)
         self.eps = number("GINEConv", "eps", eps)
-        self.edge = None if edge is None else Linear.of_pair("GINEConv", "edge", edge)
+        self.edge = None if edge is None else linear_of_pair("GINEConv", "edge", edge)
 
     @property
     def parts(self) -> tuple[Layer, ...]:

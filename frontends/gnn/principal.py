@@ -13,7 +13,7 @@ from ...dialects.graph.ops.moves.select import WHOLE_END
 from ..builder import Builder, Value
 from .activations import ReLU
 from .context import Context
-from .layers import Layer, Linear, apply, chained, layers_of
+from .layers import Layer, Linear, apply, chained, layers_of, linear_of_pair
 from .weights import error, from_state, number, one_of, require_dense
 
 _KINDS = {
@@ -77,7 +77,7 @@ class PNAConv(Layer):
             raise error("PNAConv", fact, f"{max(1, len(pre))} of each", f"{len(pre)}, {len(post)}")
         self.pre = tuple(layers_of("PNAConv", nn) for nn in pre)
         self.post = tuple(layers_of("PNAConv", nn) for nn in post)
-        self.lin = Linear.of_pair("PNAConv", "lin", lin)
+        self.lin = linear_of_pair("PNAConv", "lin", lin)
         for what, names in (("aggregators", aggregators), ("scalers", scalers)):
             if not names or isinstance(names, str):
                 raise error("PNAConv", f"{what} is no list of names", got=repr(names))
@@ -88,7 +88,7 @@ class PNAConv(Layer):
         self.scalers = [one_of("PNAConv", "scaler", name, list(_SCALES)) for name in scalers]
         linear, logarithmic = (number("PNAConv", "avg_deg", value) for value in avg_deg)
         self.avg_deg = linear, logarithmic
-        self.edge = None if edge is None else Linear.of_pair("PNAConv", "edge", edge)
+        self.edge = None if edge is None else linear_of_pair("PNAConv", "edge", edge)
         self.divide_input = divide_input
 
     @classmethod

@@ -14,7 +14,7 @@ from ...dialects.graph.ops.moves.select import WHOLE_END
 from ..builder import Builder, Value
 from .activations import ReLU
 from .context import Context
-from .layers import Layer, Linear, add_bias, apply, chained, layers_of
+from .layers import Layer, Linear, add_bias, apply, chained, layers_of, linear
 from .weights import (
     bias_of,
     check_width,
@@ -50,7 +50,7 @@ class SGConv(Layer):
         K: int = 1,
         add_self_loops: bool = True,
     ) -> None:
-        self.lin = Linear.of("SGConv", "weight", weight, bias)
+        self.lin = linear("SGConv", "weight", weight, bias)
         self.steps = whole("SGConv", "K", K)
         self.add_self_loops = add_self_loops
 
@@ -63,7 +63,7 @@ class SGConv(Layer):
         a = b.normalize(context.adjacency, self_loops=self.add_self_loops)
         # The product commutes with the sums, so the narrower rows are summed.
         out, width = self.lin.weight.shape
-        y, product = x, Linear.of("SGConv", "weight", self.lin.weight)
+        y, product = x, linear("SGConv", "weight", self.lin.weight)
         if out < width:
             y = apply(context, product, x, f"{name}.lin")
         require_dense("SGConv", f'layer "{name}"', y)
@@ -299,5 +299,5 @@ def _linears(subject: str, weights: Sequence[np.ndarray]) -> tuple[Linear, ...]:
         raise error(subject, "there is no weight")
     first = matrix_of(subject, weights[0], "first weight")
     return tuple(
-        Linear.of(subject, "weight", shaped(subject, "weight", w, first.shape)) for w in weights
+        linear(subject, "weight", shaped(subject, "weight", w, first.shape)) for w in weights
     )

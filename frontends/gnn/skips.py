@@ -8,7 +8,7 @@ import numpy as np
 
 from ..builder import Value
 from .context import Context
-from .layers import Layer, Linear, apply, checked, named
+from .layers import Layer, apply, checked, linear_of_pair, named
 from .weights import check_width, error, one_of, shaped
 
 
@@ -89,7 +89,7 @@ class JumpingKnowledge(Layer):
             got = [name for name, given in (("lstm", lstm), ("att", att)) if given is not None]
             raise error("JumpingKnowledge", fact, expected, ", ".join(got) or "none")
         if lstm is not None and att is not None:
-            self.att = Linear.of_pair("JumpingKnowledge", "att", att)
+            self.att = linear_of_pair("JumpingKnowledge", "att", att)
             # The weights of torch's LSTM, as `Builder.lstm` takes those of two directions.
             if len(lstm) != 8:
                 fact = "lstm does not have the weights of two directions"
