@@ -183,7 +183,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        text = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(text, name=name, obj=sys.modules[__name__])
     place = _PLACES[name]
     try:
         module = importlib.import_module(f".{place or name}", __name__)

@@ -31,7 +31,12 @@ def element_type_named(subject: str, name: str) -> Attribute:
         InputError: if there is none.
     """
     if not isinstance(name, str) or name not in ELEMENT_TYPES:
-        raise input_error(subject, "unknown dtype", ", ".join(ELEMENT_TYPES), repr(name))
+        expected, got = ", ".join(ELEMENT_TYPES), repr(name)
+        try:
+            hint = f'did you mean "{element_type_of(np.dtype(name))}"'
+        except (UnsupportedError, TypeError):
+            hint = None
+        raise input_error(subject, "unknown dtype", expected, got, hint)
     return ELEMENT_TYPES[name]
 
 

@@ -16,9 +16,15 @@ _FOLDERS = {os.path.dirname(file) for file in (__file__, op_builder.__file__)}
 """Of the builder and of the methods that are operators."""
 
 
-def input_error(subject: str, fact: str, expected: object = None, got: object = None) -> InputError:
+def input_error(
+    subject: str,
+    fact: str,
+    expected: object = None,
+    got: object = None,
+    hint: str | None = None,
+) -> InputError:
     """An error of a call by the user, in uniform wording."""
-    return InputError(explain(subject, fact, expected=expected, got=got))
+    return InputError(explain(subject, fact, expected=expected, got=got, hint=hint))
 
 
 def caller_location() -> LocationAttr:

@@ -87,6 +87,8 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str, WeightStore]:
     """The text, its name in errors, and its weights."""
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return source, "text", WeightStore()
+    if source == "":
+        raise ImportModelError(explain("from_mlir", "the text is empty"))
     if not isinstance(source, (str, os.PathLike)):
         raise ImportModelError(
             explain("from_mlir", "neither a path nor text", got=type(source).__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX
@@ -31,14 +31,22 @@ class Operators(Protocol):
 
     def neg(self, x: Operand, /) -> Value: ...
 
+    def less(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def less_equal(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def greater(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
+    def greater_equal(self, lhs: Operand, rhs: Operand, /) -> Value: ...
+
     def _product(self, left: Operand, right: Operand) -> Value: ...
 
 
 class Value:
     """A tensor in a model under construction; created by a `Builder`.
 
-    ``+ - * / @ **`` and unary ``-`` append the respective operators. The other side may be a number
-    or an array, which becomes a constant of this value's element type.
+    ``+ - * / @ ** < <= > >=`` and unary ``-`` append the respective operators. The other side may
+    be a number or an array, which becomes a constant of this value's element type.
     """
 
     # NumPy must leave `array + value` to this class.
@@ -78,6 +86,27 @@ class Value:
     def __bool__(self) -> bool:
         fact, hint = "its elements are known in a call only", "Builder.where chooses by elements"
         raise InputError(explain("Value", fact, hint=hint))
+
+    def __getitem__(self, index: object) -> NoReturn:
+        """Refuses any index.
+
+        Raises:
+            InputError: always.
+        """
+        hint = "Builder.slice takes a range, Builder.gather what indices name"
+        raise InputError(explain("Value", "it takes no index in brackets", hint=hint))
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.builder.less(self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.builder.less_equal(self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.builder.greater(self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.builder.greater_equal(self, other)
 
     def __add__(self, other: Operand) -> Value:
         return self.builder.add(self, other)

@@ -13,7 +13,7 @@ from ..ir.context import CompilerContext
 from ..threads import SOME_THREADS, are_threads
 from .pass_manager import run_steps
 from .stages import IR_STAGES, stages_after
-from .text import PassEntry, entries, parse_passes
+from .text import PassEntry, check_known, entries, parse_passes
 
 OPT_LEVELS = (0, 1, 2, 3)
 
@@ -196,6 +196,10 @@ def split_pipeline(text: str, start: str = "graph") -> dict[str, str]:
             stage = stages_after(stage)[0]
     for name, made in _MAKES.items():
         if made in stages and name not in (*_OPTIONAL, *names):
+            # Without a pass of another name, the misspelt one is what is wrong.
+            from ..registry import passes
+
+            check_known(sorted(names), passes())
             raise CompileError(
                 explain("pipeline", f'it stops short of stage "{made}"', expected=name)
             )

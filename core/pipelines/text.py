@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.hints import type_repr
 
 from ..bounded_cache import bounded_cache
 from ..errors import CompileError, explain
@@ -199,7 +200,8 @@ def check_known(
 
 def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str:
     """The error message for bad options: the first unknown one, else xDSL's message."""
-    known = [f.name.replace("_", "-") for f in dataclasses.fields(kind) if f.name != "name"]
+    fields = [field for field in dataclasses.fields(kind) if field.name != "name"]
+    known = [field.name.replace("_", "-") for field in fields]
     for given in spec.parameters:
         if given in known:
             continue
@@ -207,6 +209,14 @@ def _bad_options(spec: ArgSpec, kind: type[ModulePass], error: Exception) -> str
         hint = f"nearest name: {near[0]}" if near else None
         fact, expected = f'bad options: there is no "{given}"', ", ".join(known) or "none"
         return explain(spec.name, fact, expected=expected, hint=hint)
+    types = {
+        name: field.type if isinstance(field.type, str) else type_repr(field.type)
+        for name, field in zip(known, fields, strict=True)
+    }
+    for given, values in spec.parameters.items():
+        if str(error).startswith(f"Incompatible types: given {values}, "):
+            got = ",".join(map(str, values))
+            return explain(spec.name, f"bad options: wrong {given}", expected=types[given], got=got)
     return explain(spec.name, f"bad options: {error}")
 
 

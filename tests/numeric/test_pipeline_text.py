@@ -143,7 +143,7 @@ def test_the_text_falls_into_the_same_stages(level: int, threads: int) -> None:
             'expected a pass that leads to stage "scheduled" or beyond, got graph-fuse-ops',
         ),
         ("graph-fuse-ops convert-graph-to-loop", "cannot read"),
-        ("graph-fuse-opz,convert-graph-to-loop", "stops short"),
+        ("graph-fuse-opz,convert-graph-to-loop", 'unknown pass "graph-fuse-opz"; nearest'),
     ],
 )
 def test_texts_that_do_not_lead_to_code(text: str, message: str) -> None:

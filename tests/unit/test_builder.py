@@ -71,6 +71,23 @@ def test_signs_on_either_side(sign: str, other: Any) -> None:
     assert left.dtype == right.dtype == np.float32
 
 
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+
+
+@pytest.mark.parametrize("sign", COMPARED)
+@pytest.mark.parametrize("other", [1, np.float64(1.0), np.array([0.0, 1, 2], np.float32)])
+def test_comparisons_on_either_side(sign: str, other: Any) -> None:
+    x = np.array([[0, 1, 2], [2, 1, 0]], np.float32)
+    compare = COMPARED[sign]
+    np.testing.assert_array_equal(run(lambda b, v: compare(v, other), x), compare(x, other))
+    np.testing.assert_array_equal(run(lambda b, v: compare(other, v), x), compare(other, x))
+
+
 def test_negation_and_products() -> None:
     x, right, left = floats(3, 4), floats(4, 2), floats(2, 3)
     np.testing.assert_array_equal(run(lambda b, v: -v, x), -x)
@@ -349,6 +366,12 @@ def test_inconsistent_csr_is_refused() -> None:
         (lambda b, x: b.where(x == 0, 1.0, x), r"Value: == compares no elements; Builder\.equal"),
         (lambda b, x: b.exp(x) if x else x, r"Value: its elements are known in a call only; "),
         (lambda _, x: x == np.zeros(3), "Value: == compares no elements"),
+        (lambda _, x: x[0], r"Value: it takes no index in brackets; Builder\.slice takes"),
+        (
+            lambda b, x: b.input("y", (3,), np.float32),
+            'unknown dtype, .*float32.*; did you .* "f32"',
+        ),
+        (lambda b, x: b.input("y", (3,), "float31"), "unknown dtype, .* got 'float31'$"),
         (lambda *_: Builder(None), "bad function name, expected letters, digits and _, got None"),
     ],
 )

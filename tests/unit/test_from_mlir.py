@@ -140,6 +140,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "c.safetensors").write_bytes(b"junk")
     with pytest.raises(ImportModelError, match="weights: cannot read"):
         from_mlir(tmp_path / "c.mlir")
+    with pytest.raises(ImportModelError, match="from_mlir: the text is empty"):
+        from_mlir("")
     with pytest.raises(ImportModelError, match="neither a path nor text, got int"):
         from_mlir(3)  # type: ignore[arg-type]
 

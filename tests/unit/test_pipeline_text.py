@@ -89,7 +89,10 @@ def test_canonical_text(text: str, expected: str) -> None:
             ),
         ),
         ("graph-cse{x=1}", 'graph-cse: bad options: there is no "x", expected none'),
-        ("graph-fuse-ops{max-ops=x}", "graph-fuse-ops: bad options: "),
+        (
+            "graph-fuse-ops{max-ops=x}",
+            "graph-fuse-ops: bad options: wrong max-ops, expected int, got x",
+        ),
     ],
 )
 def test_wrong_texts(text: str, message: str) -> None:
