@@ -204,11 +204,23 @@ class StepwellOptMain(DriverArguments):
                 self._diagnostics.add_error(error)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
-        """The text of the result, if there is one."""
+        """The text of the result, if there is one.
+
+        Raises:
+            StepwellError: if the target of xDSL cannot print its operations.
+        """
         if self._failed:
             return ""
         with self.context.phase("print"):
-            return super().output_resulting_program(prog)
+            try:
+                return super().output_resulting_program(prog)
+            except (NotImplementedError, AssertionError) as error:
+                if self.args.target == "mlir":
+                    raise
+                # An assertion prints the operation.
+                told = f": {first_line(error)}" if isinstance(error, NotImplementedError) else ""
+                fact = f"it cannot print these operations{told}"
+                raise StepwellError(explain(f"--target {self.args.target}", fact)) from error
 
     def _make_parser(self, *, placed: bool) -> MlirParser:
         """A parser of the current part of the input."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..core.errors import InputError, explain
 from .command import CompileOptions, ModelPath
 from .grouped import grouped
 from .models import ARTEFACT
@@ -28,6 +30,9 @@ def why(
     """
     from ..diagnosis.why import fate
 
+    if not model.exists() and Path(node).is_file():
+        hint = f"stepwell why {model} {node}"
+        raise InputError(explain("why", "the node comes before the model", hint=hint))
     if model.suffix == ARTEFACT:
         found = options.saved(model).why(node)
     else:

@@ -64,7 +64,8 @@ class CallConversion:
             elif isinstance(op, graph.ReshapeOp | graph.SliceOp) and self._is_view(op):
                 self._convert_view(op)
             elif not isinstance(op, graph.ConstantOp) and joined_at(op) is None:
-                raise refused(op, "cannot be converted to the run time")
+                hint = "graph-fuse-ops,convert-graph-to-loop make kernels of operators"
+                raise refused(op, "cannot be converted to the run time", hint=hint)
             self.sizes.after(op)
 
     def _results(self, op: graph.CallDpsOp | graph.CallPackedOp) -> list[SSAValue]:

@@ -32,11 +32,11 @@ from xdsl.dialects.builtin import (
     RankedStructure,
     i64,
 )
-from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.ir import AttributeInvT, Operation, SSAValue
+from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.parser.generic_parser import ParserState
 from xdsl.utils.exceptions import DiagnosticException, ParseError
-from xdsl.utils.lexer import Input, Position, Token
+from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from ..errors import first_line
@@ -117,6 +117,8 @@ def unknown_operation(ctx: Context, name: str) -> str:
 _HEX = ("0x", "0X")
 _NO_OPERATION = "Could not parse entire input!"
 """What xDSL says of text in which an operation is missing."""
+_UNDEFINED = "values used but not defined"
+"""What xDSL says at the end of text in which a value is missing."""
 
 
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]
@@ -152,6 +154,7 @@ class MlirParser(Parser):
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
         # The parser reads its first token at once: start over with this lexer.
         super().__init__(ctx, "", name)
+        self._first_uses = dict[str, Span[str]]()
         self._parser_state = ParserState(LinearLexer(Input(input, name)))
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
@@ -178,6 +181,9 @@ class MlirParser(Parser):
         except ParseError as error:
             if error.msg == _NO_OPERATION:
                 error.msg = "expected an operation"
+            elif error.msg.startswith(_UNDEFINED):
+                name = next(iter(self.forward_ssa_references))
+                self.raise_error(f"%{name} is used but not defined", self._first_uses[name])
             raise
         except DiagnosticException:
             raise
@@ -223,6 +229,15 @@ class MlirParser(Parser):
         self.places = {}
         self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._line_offset = line_offset
+
+    def resolve_operand(
+        self, operand: UnresolvedOperand, type: AttributeInvT
+    ) -> SSAValue[AttributeInvT]:
+        """The value of an operand, whose place is kept until it is defined."""
+        name = operand.operand_name
+        if name not in self.ssa_values and name not in self.forward_ssa_references:
+            self._first_uses[name] = operand.span
+        return super().resolve_operand(operand, type)
 
     def parse_operation(self) -> Operation:
         """An operation, with its position if positions are kept."""

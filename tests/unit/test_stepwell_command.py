@@ -217,6 +217,7 @@ def test_explain_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
             "x.npz: it has arrays (a, b), expected a sparse matrix of SciPy; an array is read from",
         ),
         (["run", "{f}/m.onnx"], "m.onnx is a folder"),
+        (["why", "{m}", "act"], "why: the node comes before the model; stepwell why act "),
         (["export", "{m}", "-o", "{m}"], "m.mlir is a file, expected a folder"),
         (["demo", "--save", "{m}"], "--save: "),
         (["bench", "{m}", "--vs", "abacus"], "--vs: unknown peer, expected numpy, onnxruntime"),

@@ -113,6 +113,14 @@ RELU = "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n"
             ],
         ),
         (
+            f"{RELU}  %y = graph.relu %z : (tensor<4xf32>) -> tensor<4xf32>\n{RETURN}",
+            [
+                "m.mlir:2:19: %z is used but not defined",
+                "    %y = graph.relu %z : (tensor<4xf32>) -> tensor<4xf32>",
+                "                    ^^",
+            ],
+        ),
+        (
             '"grap.relu"() : () -> ()',
             [
                 "m.mlir:1:2: Operation grap.relu is not registered; nearest dialects: graph",
@@ -255,6 +263,14 @@ def test_input_that_is_no_text(source: Path, capsys: pytest.CaptureFixture[str])
     assert failure([str(source)], capsys).endswith("/m.mlir: not a text")
     source.write_bytes(b"")
     assert failure([str(source)], capsys).endswith("m.mlir:1:1: expected an operation")
+
+
+@pytest.mark.parametrize("target", ["llvm", "x86-asm"])
+def test_a_target_of_other_operations(
+    source: Path, target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = f"stepwell-opt: error: --target {target}: it cannot print these operations"
+    assert failure([str(source), "-t", target], capsys).startswith(message)
 
 
 def test_traceback_on_demand(source: Path) -> None:
