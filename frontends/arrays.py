@@ -36,7 +36,7 @@ def element_type_named(subject: str, name: str) -> Attribute:
             hint = f'did you mean "{element_type_of(np.dtype(name))}"'
         except (UnsupportedError, TypeError):
             hint = None
-        raise input_error(subject, "unknown dtype", expected, got, hint)
+        raise input_error(subject, "unknown dtype", expected, got, hint=hint)
     return ELEMENT_TYPES[name]
 
 

@@ -21,6 +21,7 @@ def input_error(
     fact: str,
     expected: object = None,
     got: object = None,
+    *,
     hint: str | None = None,
 ) -> InputError:
     """An error of a call by the user, in uniform wording."""
