@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from ..core.errors import ImportModelError, InputError, explain, first_line
@@ -27,15 +28,16 @@ def from_sklearn(model: Any, example: Any = None) -> Module:
             features, of f32, or of strings if the model begins with an encoder of strings.
 
     Raises:
-        InputError: if the model is none of scikit-learn, or its columns have several types and
-            there is no example.
-        ImportModelError: if skl2onnx is not installed or cannot convert the model, such as one
-            that is not fitted, or if the result has unsupported operators.
+        InputError: if the model is none of scikit-learn or not fitted, or its columns have several
+            types and there is no example.
+        ImportModelError: if skl2onnx is not installed or cannot convert the model, or if the result
+            has unsupported operators.
     """
     if not hasattr(model, "get_params") or isinstance(model, type):
         got = type(model).__name__ if not isinstance(model, type) else f"class {model.__name__}"
         expected = "a fitted model of scikit-learn"
         raise InputError(explain("from_sklearn", "wrong model", expected=expected, got=got))
+    _check_fitted(model)
     try:
         skl2onnx = importlib.import_module("skl2onnx")
         types = importlib.import_module("skl2onnx.common.data_types")
@@ -55,6 +57,22 @@ def from_sklearn(model: Any, example: Any = None) -> Module:
         fact = f"skl2onnx cannot convert the model: {first_line(error)}"
         raise ImportModelError(explain("from_sklearn", fact)) from error
     return import_model(proto, "from_sklearn", ExternalData(None))
+
+
+def _check_fitted(model: Any) -> None:
+    """Refuse a model of scikit-learn without what fitting adds.
+
+    Raises:
+        InputError: if it is not fitted.
+    """
+    validation = sys.modules.get("sklearn.utils.validation")
+    if validation is None or not hasattr(model, "fit"):
+        return
+    try:
+        validation.check_is_fitted(model)
+    except validation.NotFittedError as error:
+        got, hint = type(model).__name__, "call fit first"
+        raise InputError(explain("from_sklearn", "not fitted", got=got, hint=hint)) from error
 
 
 def _begins_with_strings(model: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,6 +123,7 @@ def _of_module(
     if kwargs is not None and not isinstance(kwargs, Mapping):
         fact, got = "kwargs are example inputs by name", type(kwargs).__name__
         raise InputError(explain("from_torch", fact, expected="a dictionary", got=got))
+    _check_number(module, args, kwargs or {})
     given = stand_ins(tuple(args))
     keywords = None if kwargs is None else stand_ins(dict(kwargs))
 
@@ -141,6 +143,18 @@ def _of_module(
             if is_data_dependent(error) or is_constraint_violation(error):
                 return _analysed(lambda: export(dynamic_shapes, strict=True), error)
             raise
+
+
+def _check_number(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuse other than one example for each argument of the model without a default."""
+    signature = inspect.signature(module.forward)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        fact = f"the examples do not fit the arguments of the model: {problem}"
+        expected = ", ".join(signature.parameters) or "none"
+        got = len(args) + len(kwargs)
+        raise InputError(explain("from_torch", fact, expected=expected, got=got)) from problem
 
 
 def _analysed(export: Callable[[], Any], first: Exception) -> Any:

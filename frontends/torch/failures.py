@@ -39,6 +39,7 @@ _LOOP = "scan and while_loop of torch._higher_order_ops are loops of any number 
 _NUMBER = "leave the dimension out of dynamic_shapes, or write the code for any size"
 _ONE = "torch takes a size of 1 to be always 1: give an example with 2 or more"
 _GRADIENT = "write the gradient (torch.autograd.grad) as a formula; torch exports few of them"
+_NUMPY = "write it with operators of torch: what NumPy computes is not exported"
 _RELATION = "Dim.DYNAMIC takes each size that fits, which a call checks"
 
 
@@ -171,6 +172,8 @@ def diagnosis_of_export(
     if unseen is not None:
         place = SourcePlace(unseen[1])
         return Diagnosis("a tensor is computed where the export does not see it", place, _GRADIENT)
+    if ".numpy()" in found.fact:
+        return found._replace(hint=_NUMPY)
     if not is_constraint_violation(error):
         return found
     for name, (size, place) in specialised(export, dynamic_shapes, model).items():

@@ -407,6 +407,8 @@ class _ProgramImporter(Importer):
             node = Node(result, self.values, self.emitter, self.sizes, self)
             value = node.number(node.dimension(value))
         if not isinstance(value, Value):
+            if not isinstance(value, (bool, int, float)):
+                raise UnsupportedNodeError(f"{value!r} as a result", "tensors and numbers")
             array = np.array(value, np.float32 if isinstance(value, float) else None)
             value = Value(name, array.dtype, (), array)
         self.emitter.ssa(value, named(name))

@@ -91,12 +91,15 @@ def test_what_is_no_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
         text = f"wrong model, expected a fitted model of scikit-learn, got {got}$"
         with pytest.raises(sw.InputError, match=text):
             sw.from_sklearn(wrong)
-    with pytest.raises(sw.ImportModelError, match=r"^from_sklearn: skl2onnx cannot convert"):
+    with pytest.raises(sw.InputError, match=r"^from_sklearn: not fitted, got GaussianNB; call fit"):
         sw.from_sklearn(kind())
+    unknown = type("Own", (kind,), {})().fit(X, Y)
+    with pytest.raises(sw.ImportModelError, match=r"^from_sklearn: skl2onnx cannot convert"):
+        sw.from_sklearn(unknown)
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
     text = r"^from_sklearn: skl2onnx is not installed; pip install 'stepwell\[sklearn\]'$"
     with pytest.raises(sw.ImportModelError, match=text):
-        sw.from_sklearn(kind())
+        sw.from_sklearn(CLASSIFIERS["bayes"])
 
 
 def test_python_of_the_documentation_runs() -> None:

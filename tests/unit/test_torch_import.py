@@ -153,6 +153,14 @@ IN_TRAINING = nn.Linear(2, 2)
             r"args are example inputs, expected a tuple, got NoneType; their shapes and element",
         ),
         ((nn.Linear(2, 2).eval(), (), 3), r"kwargs are example inputs by name, expected a dict"),
+        (
+            (nn.Linear(2, 2).eval(), (1, 2)),
+            r"examples do not fit the arguments of the model: too many .*, expected input, got 2$",
+        ),
+        (
+            (nn.LSTMCell(2, 2).eval(), (), {"hx": torch.zeros(1, 2)}),
+            r"arguments of the model: missing a required argument: 'input', expected input, hx",
+        ),
         ((3,), r"wrong model, expected a torch\.nn\.Module, .*, got int$"),
         (("missing.pt2",), r"from_torch: no such file: missing\.pt2"),
         ((__file__,), r"from_torch: torch cannot read .*test_torch_import\.py: "),

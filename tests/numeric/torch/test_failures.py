@@ -80,6 +80,10 @@ def product(x: Any) -> Any:
     return x @ torch.ones(7, 2)
 
 
+def through_numpy(x: Any) -> Any:
+    return torch.from_numpy(x.numpy() * 2)
+
+
 N = 'dimension 0 of "x" is to be dynamic, but becomes the number 2'
 SCAN = "scan and while_loop of torch._higher_order_ops are loops of any number of steps"
 WHERE = "torch.where chooses elements, torch.cond and torch._higher_order_ops.while_loop run code"
@@ -92,6 +96,11 @@ FAILING = {
     steps: (N, "for i in range(x.shape[0]):", SCAN),
     rows: (N, "return sum(row * 2 for row in x)", SCAN),
     constant: (N, "return x + torch.ones(2, 4)", "leave the dimension out of dynamic_shapes, or"),
+    through_numpy: (
+        ".numpy() is not supported",
+        "return torch.from_numpy(x.numpy",
+        "write it with",
+    ),
     product: ("a and b must have same reduction dim", "return x @ torch.ones(7, 2)", None),
 }
 
@@ -111,6 +120,11 @@ def test_module_line_and_hint(function: Any, capfd: Any) -> None:
     printed = capfd.readouterr()
     assert not printed.out
     assert not printed.err
+
+
+def test_a_result_that_is_a_string() -> None:
+    with pytest.raises(ImportModelError, match=r"'mean' as a result; .*: tensors and numbers"):
+        sw.from_torch(lambda x: ("mean", x.mean()), (normal(2, 4),))
 
 
 def test_the_log_of_torch_is_a_note() -> None:
