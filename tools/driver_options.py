@@ -43,6 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             action.choices, action.help = ["mlir"], "what the input is, whatever its file is called"
         elif action.dest == "print_between_passes":
             action.help = "the same as --print-ir-after-all"
+        elif action.dest == "disable_verify":
+            action.help = "do not verify the input and the result of each pass"
+        elif action.dest == "version":
+            action.help = "print the versions of this command and of xdsl, and exit"
         elif action.dest == "time_passes":
             action.help = "the same as --timing"
         elif action.dest == "verify_diagnostics":

@@ -521,6 +521,12 @@ def test_help_of_inherited_options(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_every_option_has_a_help() -> None:
+    parser = argparse.ArgumentParser()
+    DriverArguments(["-"]).register_all_arguments(parser)
+    assert not [action.dest for action in parser._actions if not action.help]
+
+
 def test_help_of_a_pass_without_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         stepwell_opt.main(["--help-pass", "graph-cse"])
