@@ -260,7 +260,7 @@ class _EmulatedCall(DeviceCall):
             raw = (ctypes.c_char * size).from_address(start) if size else b""
             data, name = np.frombuffer(cast(Any, raw), np.uint8), ", ".join(b.name for b in joined)
             _, shift = part_with(self._parts, (start, size)) or (0, 0)
-            region = Region(name, data, granules(found), shift=shift % ALIGNED)
+            region = Region(name, data, granules(found), shift=shift % ALIGNED, padded=True)
             emulated = memory.add(region)
             for one in joined:
                 launch.words[one.place] += emulated - start

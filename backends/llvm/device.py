@@ -50,6 +50,9 @@ _SHARED = re.compile(
 )
 """The functions that return where shared memory is: weak ones, which passes do not look into."""
 
+_EXTERNAL = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re.MULTILINE)
+"""The functions that code calls, and that are in no module."""
+
 _PLAIN = (
     (re.compile(r"^(\.target \w+), debug$", re.MULTILINE), r"\1"),
     (re.compile(r"^(\s*\.loc[\s\d]+),.*$", re.MULTILINE), r"\1"),
@@ -97,6 +100,9 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
             fact = f"the device has no function llvm.{name}"
             raise UnsupportedError(explain(device.name, fact, origin=where))
     assembly, parameters = _assembly(text, device)
+    for name in _EXTERNAL.findall(assembly):
+        # Local buffers of sizes that are not known, for which the host's code allocates memory.
+        raise UnsupportedError(explain(device.name, f"the device has no function {name}"))
     made = tuple(_with_accesses(kernel, parameters[kernel.name]) for kernel in kernels)
     return DeviceCode(device.name, device.emulated, device.block, made, assembly)
 

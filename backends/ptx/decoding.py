@@ -538,9 +538,8 @@ def _accesses(
 ) -> list[tuple[Array | slice, Region, Array]]:
     """The accesses of threads to each region: which they are, and positions in it.
 
-    They are aligned to their width. Of its bytes, those up to `end` are accessed.
+    They are aligned to their width. Of the bytes of a load, those up to `end` are used.
     """
-    end = width if end is None else end
     found: list[tuple[Array | slice, Region, Array]] = []
     if space == "generic":
         shared, local = address >= memory.SHARED, address >= memory.LOCAL

@@ -14,6 +14,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 WINDOW = 40
 """A global buffer has 2^40 addresses around it: those beside it belong to it, and to no other."""
 _HALF = 1 << (WINDOW - 1)
+_VECTOR = 16
+"""The bytes that LLVM loads where some of them are needed."""
 SHARED, LOCAL = 1 << 62, 1 << 61
 """Where shared and local memory begin among generic addresses."""
 
@@ -45,6 +47,7 @@ class Region:
         defined: whether its bytes are.
         writable: whether threads may write to it.
         shift: the bytes, less than 256, by which it begins after a multiple of 256.
+        padded: whether the rest of the last 16 bytes may be loaded, as memory that others have.
     """
 
     def __init__(
@@ -58,22 +61,30 @@ class Region:
         defined: bool = True,
         writable: bool = True,
         shift: int = 0,
+        padded: bool = False,
     ) -> None:
         granules = -(-data.size // granule)
         self.name, self.data, self.granule, self.writable = name, data, granule, writable
         self.size, self.shift = data.size if size is None else size, shift
+        self.padding = -data.size % _VECTOR if padded else 0
         self.races = Races(granules) if races else None
         self.defined = None if defined else np.zeros(granules, bool)
         self.pending = np.zeros(0, bool)
 
-    def positions(self, offset: Array, width: int, end: int, part: Array | None) -> Array:
+    def positions(self, offset: Array, width: int, used: int | None, part: Array | None) -> Array:
         """Checked positions in `data` of accesses at offsets in a part.
 
+        Args:
+            offset: the offsets.
+            width: the bytes of an access.
+            used: those of a load that are used, counted from its first one; None for a store.
+            part: the numbers of the parts.
+
         Raises:
-            FaultError: if one of the bytes up to `end` is outside, or an offset is not a multiple
-                of the width.
+            FaultError: if one of the bytes is outside, or an offset is not a multiple of the width.
         """
-        outside = (offset < 0) | (offset > self.size - end)
+        end, padding = (width, 0) if used is None else (used, self.padding)
+        outside = (offset < 0) | (offset > self.size + padding - end)
         if outside.any():
             n = int(outside.argmax())
             fact = (
@@ -93,6 +104,8 @@ class Region:
         Raises:
             FaultError: if one is not defined, or there is a race.
         """
+        if self.padding and (at > self.data.size - dtype.itemsize).any():
+            return self._load_padded(at, dtype, who, kind)
         for granule in self._granules(at, dtype.itemsize):
             if self.pending.size and self.pending[granule].any():
                 fact = f"an asynchronous copy to {self.name} is not complete"
@@ -102,6 +115,25 @@ class Region:
                 n = int((~self.defined[granule]).argmax())
                 raise FaultError("uninitialised", f"{self._byte(at[n])} has not been written", n)
         return self._as(dtype)[at // dtype.itemsize]
+
+    def _load_padded(self, at: Array, dtype: np.dtype[Any], who: Accessors, kind: str) -> Array:
+        """The elements at positions, of which some reach beyond the end: zeros are there."""
+        inside = at <= self.data.size - dtype.itemsize
+        found = np.zeros(len(at), dtype)
+        thread, warp, barriers, syncs = (
+            part[inside] for part in (who.thread, who.warp, who.barriers, who.syncs)
+        )
+        order = Accessors(thread, warp, barriers, syncs, who.threads, who.warps)
+        try:
+            found[inside] = self.load(at[inside], dtype, order, kind)
+        except FaultError as fault:
+            fault.at = int(np.flatnonzero(inside)[fault.at])
+            raise
+        raw = found.view(np.uint8).reshape(len(at), dtype.itemsize)
+        for n in range(dtype.itemsize):
+            some = ~inside & (at + n < self.data.size)
+            raw[some, n] = self.data[at[some] + n]
+        return found
 
     def store(self, at: Array, values: Array, who: Accessors, kind: str = "write") -> None:
         """Write elements at positions.

@@ -175,6 +175,7 @@ NEIGHBOURS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str, int]
     "f16": (lambda b, x: b.relu(x * x), [(64, 32)], "f16", 8),
     "odd rows": (lambda b, x: b.relu(x), [(32, 63)], "f32", 1),
     "few": (lambda b, x: b.relu(x), [(4, 64)], "f32", 1),
+    "one vector in a row": (lambda b, x: b.relu(x), [(256, 4)], "f32", 1),
     "other places": (lambda b, x: b.transpose(x, [1, 0]), [(64, 32)], "f32", 1),
 }
 
@@ -353,6 +354,20 @@ def test_code_that_is_not_for_a_device(kernel: str, kind: type[Exception], says:
     """LLVM would end the process at the exponential."""
     op = Parser(make_context(), FUNCTION.replace("KERNEL", kernel)).parse_module()
     with pytest.raises(kind, match=says):
+        device_code(op, named(DEVICE))
+
+
+def test_kernels_do_not_allocate() -> None:
+    """A local buffer of a size that is not known: the error is that of the compilation."""
+    call = "llvm.func @aligned_alloc(i64, i64) -> !llvm.ptr\n" + FUNCTION.replace(
+        "llvm.intr.exp(%v) : (f32) -> f32", "llvm.fadd %v, %v : f32"
+    )
+    call = call.replace("KERNEL", "[memref<4xf32>]").replace(
+        "%v = llvm.load %x",
+        "%y = llvm.call @aligned_alloc(%t, %t) : (i64, i64) -> !llvm.ptr\n  %v = llvm.load %y",
+    )
+    op = Parser(make_context(), call).parse_module()
+    with pytest.raises(sw.UnsupportedError, match="sm_90: the device has no function aligned_allo"):
         device_code(op, named(DEVICE))
 
 

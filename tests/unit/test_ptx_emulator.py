@@ -11,6 +11,7 @@ import pytest
 
 import stepwell as sw
 from stepwell.backends.ptx.memory import FaultError, GlobalMemory, Region
+from stepwell.backends.ptx.races import Accessors
 
 from ..harness import floats
 
@@ -178,6 +179,22 @@ def test_a_buffer_may_begin_between_vectors() -> None:
     with pytest.raises(FaultError, match="offset 16 of x is not a multiple of 16") as caught:
         region.positions(np.array([8, 16]), 16, 16, None)
     assert (caught.value.kind, caught.value.at) == ("alignment", 1)
+
+
+def test_the_rest_of_the_last_vector_may_be_loaded() -> None:
+    """Of memory that the run time lays out: LLVM loads it as a part of words, and ignores it."""
+    region = Region("x", np.arange(1, 28, dtype=np.uint8), 4, padded=True)
+    memory = GlobalMemory()
+    memory.add(region)
+    lanes = np.arange(2)
+    who = Accessors(lanes, lanes * 0, lanes * 0, lanes * 0, 2, 1)
+    at = region.positions(np.array([16, 16]), 16, 12, None)
+    words = [region.load(at + n, np.dtype(np.uint32), who) for n in (4, 8)]
+    assert [int(word[0]) for word in words] == [0x18171615, 0x001B1A19]
+    with pytest.raises(FaultError, match="16 bytes at offset 16 are outside of the 27 of x"):
+        region.positions(np.array([16]), 16, None, None)
+    with pytest.raises(FaultError, match="outside"):
+        region.positions(np.array([32]), 16, 4, None)
 
 
 def test_what_is_loaded_and_not_used_is_no_access() -> None:

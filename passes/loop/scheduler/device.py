@@ -87,7 +87,7 @@ def _lanes(schedule: Schedule, names: Sequence[str]) -> int:
     lanes = VECTOR_BYTES // widest if widest else 1
     size = extent_of(last)
     threads = math.prod(extent_of(loop) or BLOCK for loop in loops)
-    fits = size is not None and size % lanes == 0 and threads >= BLOCK * lanes
+    fits = size is not None and size > lanes and size % lanes == 0 and threads >= BLOCK * lanes
     if not fits or not all(are_vectors(op, last.variable, lanes) for op in along):
         return 1
     return lanes
