@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ INVALID = "result does not verify"
 """Part of the error for a pass that makes invalid IR."""
 BOUND = "graph-bind-params{names=x0}"
 """Makes the first input a constant."""
+DEVICE, DEVICE_SHARE = "cuda:sm_80,emulated", 0.1
+"""The device for a part of the programs: what its emulator executes takes longer."""
 LIMITS = (
     "an opaque operator has no kernel",
     "expected a size with an upper bound",
@@ -84,7 +86,8 @@ class Way:
         skipped = [step for step in dict.fromkeys(optional) if step not in NEEDED]
         other = (*NEEDED, "graph-fuse-ops")
         extra = [step for step in graph_passes() if step not in other]
-        return Way(
+        on_device = Choices(f"device of {seed}").chance(DEVICE_SHARE)
+        way = Way(
             opt_level=choices.among(3, 3, 3, 2, 1, 0),
             threads=choices.among(1, 2),
             target=choices.among("host", "host", "host", "x86-64-v3", "x86-64-v2"),
@@ -98,6 +101,8 @@ class Way:
             primitives=choices.randint(1, 8) if choices.chance(0.3) else 0,
             choices=f"rest of {seed}",
         )
+        # The rules for a device take kernels as they are made, not after random primitives.
+        return replace(way, target=DEVICE, primitives=0) if on_device else way
 
 
 @functools.cache
