@@ -22,8 +22,10 @@ from xdsl.dialects.builtin import (
     IntegerType,
     MemRefType,
     VectorType,
+    i1,
 )
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.type import get_element_type_or_self
 
 from ...core import dtypes
 from ...core.bounded_cache import MOST
@@ -129,6 +131,11 @@ def _signs_dropped(function: Callable[..., Any]) -> Meaning:
 def _same(value: Any) -> Any:
     """An operand of which only the type changes."""
     return value
+
+
+def _truncated(op: Operation, value: Any) -> Any:
+    """The low bits of an integer: of i1 the last one, which is no conversion of NumPy."""
+    return np.bitwise_and(value, 1) if get_element_type_or_self(op.results[0].type) == i1 else value
 
 
 def unsigned(array: Any) -> Any:
@@ -323,7 +330,7 @@ MEANINGS: dict[str, Meaning] = {
     "arith.select": plain(np.where),
     "arith.sitofp": plain(_same),
     "arith.truncf": plain(_same),
-    "arith.trunci": plain(_same),
+    "arith.trunci": of_operation(_truncated),
     "arith.uitofp": plain(unsigned),
     "math.absf": plain(np.abs),
     "math.absi": plain(np.abs),

@@ -132,6 +132,14 @@ def test_circles(op: str, kind: str) -> None:
     np.testing.assert_array_equal(np.signbit(found[x == 0]), np.signbit(wanted[x == 0]))
 
 
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_circles_at_every_stage(kind: str) -> None:
+    """A number of quarters is odd by its last bit."""
+    b = sw.Builder("main")
+    b.output(b.sin(b.input("x", (9,), kind)), name="y")
+    everywhere(b.module(), np.linspace(0, 20, 9).astype(kind.replace("f", "float")))
+
+
 def test_attention_over_a_graph() -> None:
     graph = gnn.Graph.from_edge_index(RNG.integers(0, 12, (2, 40)), num_nodes=12)
     layer = gnn.GATConv(floats(8, 6), floats(2, 4), floats(2, 4), floats(8))
