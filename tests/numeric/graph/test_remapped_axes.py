@@ -7,17 +7,18 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import TensorType, f32
+from xdsl.dialects.builtin import TensorType, f32, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
 from stepwell.core import registry
+from stepwell.core.dtypes import element_type_of
 from stepwell.core.ir.typed import tensor_type
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp, set_result_types
 from stepwell.dialects.graph.ops.moves.select import WHOLE_END
 from stepwell.dialects.graph.remapped_axes import BlockableInterface, TransposableInterface
 
-from ...harness import close, floats
+from ...harness import RNG, close, floats
 
 SHAPE = (2, 6, 3, 4)
 
@@ -76,6 +77,13 @@ def pools(kind: Callable[..., GraphOp]) -> Iterator[GraphOp]:
     yield kind(*values(SHAPE), "min", [3, 1, 1])
 
 
+def gathers() -> Iterator[GraphOp]:
+    for axis in range(-1, 4):
+        for shape in ((5,), (2, 3), ()):
+            x, indices = Block(arg_types=[TensorType(f32, SHAPE), TensorType(i64, shape)]).args
+            yield graph.GatherOp(x, indices, axis)
+
+
 OPERATORS: dict[type[GraphOp], list[GraphOp]] = {
     graph.PadOp: [*pads()],
     graph.SliceOp: [*slices()],
@@ -85,6 +93,7 @@ OPERATORS: dict[type[GraphOp], list[GraphOp]] = {
     graph.LogSoftmaxOp: [*softmaxes(graph.LogSoftmaxOp)],
     graph.PadSameOp: [*same_pads()],
     graph.PoolOp: [*pools(graph.PoolOp)],
+    graph.GatherOp: [*gathers()],
     AnyPoolOp: [*pools(AnyPoolOp)],
     AnySoftmaxOp: [*softmaxes(AnySoftmaxOp)],
 }
@@ -101,7 +110,13 @@ def of_kind(kind: type) -> list[type[GraphOp]]:
 
 
 def arrays_for(op: GraphOp) -> list[np.ndarray]:
-    return [floats(*tensor_type(value).get_shape()) for value in op.operands]
+    kinds = map(tensor_type, op.operands)
+    return [
+        RNG.integers(-2, 2, kind.get_shape())
+        if kind.element_type == i64
+        else floats(*kind.get_shape())
+        for kind in kinds
+    ]
 
 
 def on_others(
@@ -109,7 +124,8 @@ def on_others(
 ) -> np.ndarray:
     """The result of an operator with these properties on arrays, of the type that it infers."""
     copy = op.clone()
-    copy.operands = values(*(array.shape for array in arrays))
+    kinds = [TensorType(element_type_of(array.dtype), array.shape) for array in arrays]
+    copy.operands = Block(arg_types=kinds).args
     copy.properties |= properties
     set_result_types(copy, copy.infer_types())
     copy.verify()
@@ -150,13 +166,16 @@ def test_on_blocks(kind: type[GraphOp]) -> None:
         arrays = arrays_for(op)
         (plain,) = op.reference(*arrays)
         for axis, size in ((axis, size) for axis in range(plain.ndim) for size in (1, 2, 3)):
-            if any(array.shape[axis] % size for array in (*arrays, plain)):
+            count = len(op.in_blocks)
+            whole = [array.shape[axis : axis + 1] for array in (*arrays[:count], plain)]
+            if any(sizes == () or sizes[0] % size for sizes in whole):
                 continue
             found = op.on_blocks(axis, size)
             if found is None:
                 continue
             blocked += size > 1
-            got = on_others(op, [in_blocks(array, axis, size) for array in arrays], found)
+            laid_out = [in_blocks(array, axis, size) for array in arrays[:count]]
+            got = on_others(op, [*laid_out, *arrays[count:]], found)
             close(got, in_blocks(plain, axis, size))
     assert blocked > 1
 
@@ -179,5 +198,8 @@ def test_what_cannot_be_in_blocks() -> None:
     assert graph.PoolOp(x, "max", [1, 1, 1], [2, 1, 1]).on_blocks(1, 2) is None
     assert graph.PadSameOp(x, [2, 1, 1], [1, 1, 1]).on_blocks(1, 2) is None
     assert AnySoftmaxOp(x, 1).on_blocks(1, 2) is None
+    (indices,) = Block(arg_types=[TensorType(i64, [5])]).args
+    assert graph.GatherOp(x, indices, 1).on_blocks(1, 2) is None
+    assert graph.GatherOp(x, indices, 0).on_blocks(1, 2) is None
     assert graph.SliceOp(x, [0, 1, 0, 0], [2, 5, 3, 4]).on_blocks(1, 2) is None
     assert graph.SliceOp(x, [0, 0, 0, 0], [2, 6, 3, 4], [1, 2, 1, 1]).on_blocks(1, 2) is None
