@@ -526,7 +526,7 @@ class Steps:
                 contiguous along it; or if it reads what it writes.
         """
 
-    def stage_panels(self, loop: str) -> Self:
+    def stage_panels(self, loop: str, part: int = 0, ahead: int = 0) -> Self:
         """Run a reduction of the threads of a block together, in panels that they copy for each other.
 
             for b blocks: for t threads: s = reduce k: s + x[b, t, k] * w[k]; y[b, t] = s
@@ -539,7 +539,8 @@ class Steps:
         threads of the block, the part that one iteration of the reduction reads at a time. So the
         reduction is the outer one of two, and its iterations are panels. Each thread keeps its
         accumulators, one for each iteration of the loops between it and the reduction. Rows of a panel
-        have an odd number of elements, so that a column is in as many banks.
+        have an odd number of elements, or of vectors of 16 bytes, so that a column is in as many banks.
+        A thread copies such a vector where the rows of an input and of a panel are made of them.
 
         What the inner reduction computes alike in all threads, such as the weights of entries and their
         columns, is computed once, an iteration by each thread:
@@ -549,12 +550,28 @@ class Steps:
                     for k1 threads: { q[k1] = exp(v[32 * k0 + k1]); d[k1] = c[32 * k0 + k1] }
                     for t threads: s[t] = reduce k1: s[t] + q[k1] * x[d[k1], t] }
 
+        With `part`, the threads run the inner reduction in parts of so many iterations: what they
+        read for one part is in registers at a time.
+
+        With `ahead`, each panel is copied asynchronously while the one before it is added, to the other
+        one of two buffers, and threads wait for each other once for each panel:
+
+            for b blocks: {
+                copy 0 to p
+                for k serial to (n - 1) / 2: {
+                    copy 2 * k + 1 to q; add p; copy 2 * k + 2 to p; add q }
+                add p }      (or, of an even number n: copy n - 1 to q; add p; add q)
+
         Args:
             loop: the reduction.
+            part: the iterations of the only reduction in it that run at a time; 0 for all.
+            ahead: 1 to copy panels one iteration ahead, 0 to wait for each of them.
 
         Raises:
             ScheduleError: if the reduction is not in the threads of a block, alone but for what it
-                begins with and what uses its results, or if threads have nothing in common in it.
+                begins with and what uses its results, if threads have nothing in common in it, or if
+                there is no inner reduction of a multiple of so many iterations. With `ahead`, if there
+                are not two panels or more, of a known number, or if they are not copied by vectors.
         """
 
     def stage_terms(self, loop: str) -> Self:

@@ -87,7 +87,7 @@ class StepMethods:
     def stage_columns(self, loop: str, size: int) -> Sequence[str]:
         """Run the serial loop in each iteration of a loop on columns of local buffers."""
 
-    def stage_panels(self, loop: str, *, part: int = 0, ahead: int = 0) -> None:
+    def stage_panels(self, loop: str, part: int = 0, ahead: int = 0) -> None:
         """Run a reduction of the threads of a block together, in panels that they copy for each other."""
 
     def stage_terms(self, loop: str) -> str:
