@@ -470,6 +470,8 @@ _ROUND: dict[str, Callable[..., Any]] = {
 
 def _conversion(op: PtxInstruction) -> Computation:
     into, kind = op.modifiers[-2:]
+    if into in _PACKED and set(op.modifiers[:-2]) == {"rn"}:
+        return _packing(kind, dtype_of(_PACKED[into]))
     target = dtype_of(into)
     rounding = [m for m in op.modifiers[:-2] if m in ("rn", "rz", "rm", "rp", *_ROUND)]
     if any(name in ("rz", "rm", "rp") for name in rounding):
@@ -488,6 +490,24 @@ def _conversion(op: PtxInstruction) -> Computation:
     return Computation(into, (kind,), compute, "conversion")
 
 
+def _packing(kind: str, dtype: np.dtype[Any]) -> Computation:
+    """Two numbers as those of 16 bits in a register, the first one in its upper half."""
+
+    def compute(high: Array, low: Array) -> Array:
+        upper, lower = (x.astype(dtype).view(np.uint16).astype(np.uint32) for x in (high, low))
+        return upper << np.uint32(16) | lower
+
+    return Computation("b32", (kind, kind), compute, "conversion")
+
+
+def _tested(op: Instruction) -> Computation:
+    """Whether a number is of a class: ``testp``."""
+    function = _TESTS.get(op.modifiers[0])
+    if function is None:
+        raise unsupported(op)
+    return Computation("pred", (op.kind,), function, "float")
+
+
 def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     """Integral floats as integers, the nearest ones for those that are too large, 0 for NaN."""
     limits = np.iinfo(dtype)
@@ -497,10 +517,20 @@ def saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     return np.where(above, limits.max, np.where(below, limits.min, inside)).astype(dtype)
 
 
+_PACKED = {"f16x2": "f16", "bf16x2": "bf16"}
+_TESTS: dict[str, Callable[..., Any]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda x: ~np.isnan(x),
+    "notanumber": np.isnan,
+}
 _USUAL = frozenset({"rn", "ftz", "sat", "approx", "full", "lo"})
 """Modifiers of many instructions: the rounding that is computed, and less exact forms."""
 _KNOWN: dict[str, frozenset[str]] = {
-    "cvt": frozenset(_ROUND) | {f"{k}{n}" for k in "fsu" for n in (8, 16, 32, 64)} | {"bf16"},
+    "cvt": frozenset(_ROUND)
+    | {f"{k}{n}" for k in "fsu" for n in (8, 16, 32, 64)}
+    | {"bf16", *_PACKED},
+    "testp": frozenset(_TESTS),
     "setp": frozenset({*_ORDERS, *(f"{o}u" for o in _ORDERS), "num", "nan", *_COMBINATIONS}),
     "slct": frozenset({f"{k}{n}" for k in "bfsu" for n in (16, 32, 64)}),
     "mul": frozenset({"wide", "hi"}),
@@ -526,6 +556,7 @@ _MAKERS: dict[str, Callable[[PtxInstruction], Computation]] = {
     "selp": _selection,
     "slct": _sign_selection,
     "cvt": _conversion,
+    "testp": _tested,
 }
 
 REDUCTIONS: dict[str, Callable[[PtxInstruction], Callable[[Any, Any], Any]]] = {

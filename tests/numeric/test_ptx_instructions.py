@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from ml_dtypes import bfloat16
 
 import stepwell as sw
 
@@ -266,6 +267,36 @@ def test_conversions_of_floats() -> None:
     np.testing.assert_array_equal(found, np.array(large, np.int32).astype(np.float32))
     found = computed("cvt.rn.f16.f32", ["f32"], "f16", [x[:4] / 3])
     np.testing.assert_array_equal(found, (x[:4] / 3).astype(np.float16))
+    # The first one is in the upper half.
+    for kind, dtype in (("f16", np.dtype(np.float16)), ("bf16", np.dtype(bfloat16))):
+        found = computed(f"cvt.rn.{kind}x2.f32", ["f32"] * 2, "b32", [x[:4] / 3, x[:4] / 7])
+        halves = np.stack([x[:4] / 7, x[:4] / 3], 1).astype(dtype)
+        np.testing.assert_array_equal(found, halves.view(np.uint32).ravel())
+
+
+@pytest.mark.parametrize(
+    ("test", "function"),
+    [
+        ("infinite", np.isinf),
+        ("finite", np.isfinite),
+        ("notanumber", np.isnan),
+        ("number", lambda x: ~np.isnan(x)),
+    ],
+)
+def test_classes_of_floats(test: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
+    x = np.array([0, -1.5, math.inf, -math.inf, math.nan], np.float32)
+    text = f""".version 8.0
+    .target sm_90
+    .address_size 64
+    .visible .entry k(.param .u64 x, .param .u64 y)
+    {{ .reg .pred %p; .reg .b32 %r<3>; .reg .f32 %f; .reg .b64 %a<5>;
+    mov.u32 %r1, %tid.x; ld.param.u64 %a1, [x]; ld.param.u64 %a2, [y];
+    mad.wide.u32 %a3, %r1, 4, %a1; mad.wide.u32 %a4, %r1, 4, %a2;
+    ld.global.f32 %f, [%a3]; testp.{test}.f32 %p, %f; selp.u32 %r2, 1, 0, %p;
+    st.global.u32 [%a4], %r2; ret; }}"""
+    y = np.zeros(5, np.uint32)
+    sw.emulate(text, [x, y], grid=1, block=5)
+    np.testing.assert_array_equal(y != 0, function(x))
 
 
 def test_bits_by_tables() -> None:
