@@ -500,7 +500,7 @@ def _packing(kind: str, dtype: np.dtype[Any]) -> Computation:
     return Computation("b32", (kind, kind), compute, "conversion")
 
 
-def _tested(op: Instruction) -> Computation:
+def _tested(op: PtxInstruction) -> Computation:
     """Whether a number is of a class: ``testp``."""
     function = _TESTS.get(op.modifiers[0])
     if function is None:
