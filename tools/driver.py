@@ -217,7 +217,7 @@ class StepwellOptMain(DriverArguments):
             except (NotImplementedError, AssertionError) as error:
                 if self.args.target == "mlir":
                     raise
-                # An assertion prints the operation.
+                # Targets of xDSL refuse by both; the text of an assertion is the operation.
                 told = f": {first_line(error)}" if isinstance(error, NotImplementedError) else ""
                 fact = f"it cannot print these operations{told}"
                 raise StepwellError(explain(f"--target {self.args.target}", fact)) from error

@@ -116,9 +116,9 @@ def unknown_operation(ctx: Context, name: str) -> str:
 
 _HEX = ("0x", "0X")
 _NO_OPERATION = "Could not parse entire input!"
-"""What xDSL says of text in which an operation is missing."""
+"""The message of xDSL for text in which an operation is missing."""
 _UNDEFINED = "values used but not defined"
-"""What xDSL says at the end of text in which a value is missing."""
+"""The message of xDSL at the end of text in which a value is missing."""
 
 
 class _Element(Parser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]

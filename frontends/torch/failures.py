@@ -44,7 +44,7 @@ _RELATION = "Dim.DYNAMIC takes each size that fits, which a call checks"
 
 
 _UNSEEN = re.compile(r"fake tensor in the exported program.*model attribute: ([\w.]+)\.\w+\.")
-"""What torch says of a tensor that was computed out of its sight, with the path of its module."""
+"""The message of torch for a tensor that was computed out of its sight, with its module's path."""
 
 
 class _Log(logging.Filter):
@@ -184,7 +184,7 @@ def diagnosis_of_export(
 
 
 def _sizes(model: Any, found: Diagnosis) -> str:
-    """What to do about a size that follows from values: arguments that the module has for it."""
+    """The hint for a size that follows from values: the arguments that the module has for it."""
     parts = dict(model.named_modules())
     part = None if found.place is None else parts.get(found.place.module)
     if part is None or not type(part).__module__.startswith("torch_geometric."):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from xdsl.ir import Operation
 
 import stepwell as sw
 from stepwell.backends.ptx.counters import Emulation
-from stepwell.conversions.loop_to_scf import tiles
-from stepwell.dialects.loop.ops import ForOp
 
 from ..harness import floats
 
@@ -169,17 +167,10 @@ def test_a_missing_barrier_of_a_product_is_a_race() -> None:
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_a_conversion_that_forgets_a_barrier_is_found(
-    monkeypatch: pytest.MonkeyPatch, missing: int
+    forget_barrier: Callable[[int], None], missing: int
 ) -> None:
     """Interpreters need no barriers, so it shows where the emulator runs."""
-    derived = tiles.barriers
-
-    def forgetful(blocks: ForOp) -> set[Operation]:
-        found = derived(blocks)
-        kept = [op for op in blocks.walk() if op in found]
-        return {op for number, op in enumerate(kept) if number != missing}
-
-    monkeypatch.setattr(tiles, "barriers", forgetful)
+    forget_barrier(missing)
     exe = sw.compile(layer(32, 32, 24), target=DEVICE)
     with pytest.raises(sw.EmulationError, match="race"):
         exe(floats(32, 24))

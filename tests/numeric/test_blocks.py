@@ -7,14 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 import stepwell as sw
-from stepwell.conversions.loop_to_scf import tiles
 from stepwell.core.registry import make_context
 from stepwell.diagnosis.barriers import unordered
-from stepwell.dialects.loop.ops import ForOp
 
 from ..harness import floats
 
@@ -240,17 +237,10 @@ def softmax() -> sw.Module:
     ("make", "missing"), [(small_program, 0), (small_program, 1), (softmax, 0)]
 )
 def test_a_conversion_that_forgets_a_barrier_is_blamed(
-    monkeypatch: pytest.MonkeyPatch, make: Callable[[], sw.Module], missing: int
+    forget_barrier: Callable[[int], None], make: Callable[[], sw.Module], missing: int
 ) -> None:
     """And not code generation, although no interpreter needs a barrier."""
-    derived = tiles.barriers
-
-    def forgetful(blocks: ForOp) -> set[Operation]:
-        found = derived(blocks)
-        kept = [op for op in blocks.walk() if op in found]
-        return {op for number, op in enumerate(kept) if number != missing}
-
-    monkeypatch.setattr(tiles, "barriers", forgetful)
+    forget_barrier(missing)
     found = sw.bisect(make(), target=DEVICE)
     assert found is not None
     assert found.pass_name == "convert-loop-to-scf"
