@@ -8,6 +8,7 @@ is the step `split(i, 8)` of traces, the method `split` of schedules, and the pa
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import sys
@@ -15,17 +16,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
+from ..core.building.creation import copied
+from ..core.errors import explain, first_line
 from ..core.ir.context import decide
 from ..core.pipelines.budgets import Budget
 from ..dialects.loop.handles import Forwarded
-from ..dialects.loop.nests import kernel_named
+from ..dialects.loop.nests import Consumed, ScheduleError, kernel_named
 from ..dialects.loop.ops import ForOp, KernelOp
+from ..dialects.loop.proofs.levels import check_kernel, is_on_device
 from ..dialects.stages import reach_scheduled
 
 Function = TypeVar("Function", bound=Callable[..., KernelOp])
@@ -118,7 +124,8 @@ def primitive(
             "" or no loops.
     """
 
-    def define(function: Function) -> Function:
+    def define(given: Function) -> Function:
+        function = _fitting(given)
         step = DEFINED[function.__name__] = Primitive(function, handles)
         if budget is not None:
             module = sys.modules[function.__module__]
@@ -128,11 +135,41 @@ def primitive(
     return define
 
 
+def _fitting(function: Function) -> Function:
+    """A primitive that refuses what would leave loops where a device cannot have them.
+
+    What a step does to loops around, and to buffers in, those of a device is found by taking the
+    step: on a copy, which takes the place of the kernel if it fits.
+    """
+    name = _pass_name(function.__name__)
+
+    @functools.wraps(function)
+    def step(kernel: Consumed, *arguments: Any, **named: Any) -> KernelOp:
+        if not is_on_device(kernel):
+            return function(kernel, *arguments, **named)
+        new = function(copied(kernel), *arguments, **named)
+        try:
+            check_kernel(new)
+        except VerifyException as error:
+            fact = f"the levels of a device in @{kernel.sym_name.data} do not allow it"
+            hint = "take the step before loops are bound"
+            raise ScheduleError(explain(name, f"{fact}: {first_line(error)}", hint=hint)) from error
+        if kernel.parent is not None:
+            Rewriter.replace_op(kernel, new, [])
+        return new
+
+    return cast(Function, step)
+
+
+def _pass_name(step: str) -> str:
+    return f"loop-{step.replace('_', '-')}"
+
+
 def _pass_of(
     module: ModuleType, step: Primitive, budget: Budget, defaults: Mapping[str, object], name: str
 ) -> type[PrimitivePass]:
     """The pass of a step, made when somebody asks its module for it: schedules need none."""
-    pass_name = f"loop-{step.name.replace('_', '-')}"
+    pass_name = _pass_name(step.name)
     class_name = "".join(word.capitalize() for word in pass_name.split("-")) + "Pass"
     if name != class_name:
         raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")

@@ -165,8 +165,7 @@ class ForOp(LoopBase, HasCanonicalizationPatternsInterface):
             refuse(self, "rows differ in length", "a loop that is not cut into equal parts", kind)
         if self.results and kind not in (LoopKind.SERIAL, LoopKind.REDUCTION):
             refuse(self, "wrong kind of a loop that carries values", "serial or reduction", kind)
-        if kind.is_on_device or kind is LoopKind.ASYNC:
-            check_levels(self)
+        check_levels(self)
         if not self.is_reduction:
             if self.combiners is not None or self.unroll is not None or self.cascade is not None:
                 refuse(self, "has combiners or accumulators", "a reduction", kind)

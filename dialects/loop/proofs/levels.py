@@ -55,12 +55,31 @@ VECTOR_BYTES = 16
 """The most that a thread loads or stores with one instruction."""
 
 
+def is_on_device(kernel: Operation) -> bool:
+    """Whether a kernel has loops whose iterations are threads of a device, or blocks of them."""
+    top = kernel.regions[0].block.ops
+    return any(isinstance(op, LoopBase) and op.kind.data.is_on_device for op in top)
+
+
+def check_kernel(kernel: Operation) -> None:
+    """Check the loops of a kernel that are on a device; see `check_levels`.
+
+    Raises:
+        InvalidOperation: if one of them is at no place for its kind.
+    """
+    for op in kernel.walk():
+        if isinstance(op, LoopBase):
+            check_levels(op)
+
+
 def check_levels(op: LoopBase) -> None:
     """Check that a loop on a device is at a place for its kind, and what blocks have in them.
 
     Raises:
         InvalidOperation: if it is not.
     """
+    if not (op.kind.data.is_on_device or op.kind.data is LoopKind.ASYNC):
+        return
     around = op.parent_op()
     outer = around.kind.data if isinstance(around, LoopBase) else None
     if op.kind.data is LoopKind.ASYNC:

@@ -25,6 +25,8 @@ def drop_unit_loops(kernel: Consumed) -> KernelOp:
     """Replace a loop that runs once by its body, and drop one that never runs.
 
     for i to 1: body(i)  ->  body(0)
+
+    Loops on a device stay: they are what runs their bodies there.
     """
     if not has_unit_loop(kernel):
         return kernel
@@ -34,16 +36,21 @@ def drop_unit_loops(kernel: Consumed) -> KernelOp:
 
 
 def has_unit_loop(kernel: KernelOp) -> bool:
-    """Whether there is a loop that runs at most once."""
-    sizes = [extent_of(loop) for loop in loops_of(kernel)]
-    return any(size is not None and size <= 1 for size in sizes)
+    """Whether there is a loop that runs at most once, and may be dropped."""
+    return any(_most_once(loop) is not None for loop in loops_of(kernel))
+
+
+def _most_once(loop: ForOp) -> int | None:
+    """How often a loop runs if it is to be dropped, None if it stays."""
+    count = extent_of(loop)
+    return count if count in (0, 1) and not loop.kind.data.is_on_device else None
 
 
 def _drop(substitution: Substitution, block: Block) -> None:
     """Drop the loops in a block, outer ones first."""
     op = block.first_op
     while op is not None:
-        if isinstance(op, ForOp) and (count := extent_of(op)) in (0, 1):
+        if isinstance(op, ForOp) and (count := _most_once(op)) is not None:
             op = _inlined(substitution, op, count)
             continue
         for region in op.regions:
@@ -101,7 +108,7 @@ class LoopDropUnitLoopsPass(ModulePass):
     ```
 
     Requires: nothing.
-    Leaves: loops whose size is unknown, or at least 2.
+    Leaves: loops whose size is unknown, or at least 2, and those on a device.
     """
 
     name = "loop-drop-unit-loops"

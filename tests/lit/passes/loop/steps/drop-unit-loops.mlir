@@ -67,3 +67,19 @@ loop.kernel @never(%n: index) -> (%y: memref<?xf32>) {
     loop.store %z, %y (d0) -> (d0)(%i) : f32, memref<?xf32>
   }
 }
+
+// Those on a device stay, whether they run once or not.
+// CHECK-LABEL: loop.kernel @bound
+// CHECK-NEXT:  loop.for "i" %i to 1 blocks {
+// CHECK-NEXT:    loop.for "j" %j to 1 threads {
+// CHECK-NEXT:      %[[v:.*]] = loop.load %x () -> (0)() : memref<1xf32>, f32
+loop.kernel @bound(%x: memref<1xf32>) -> (%y: memref<1xf32>) {
+  loop.for "i" %i to 1 blocks {
+    loop.for "j" %j to 1 threads {
+      loop.for "k" %k to 1 {
+        %v = loop.load %x (d0) -> (d0)(%k) : memref<1xf32>, f32
+        loop.store %v, %y (d0) -> (d0)(%i) : f32, memref<1xf32>
+      }
+    }
+  }
+}
