@@ -11,7 +11,7 @@ from xdsl.traits import Commutative
 
 from ...core.pipelines.exactness import EXACT
 from .attrs import is_unsigned
-from .interfaces import element_type
+from .interfaces import broadcasts, element_type
 from .ops.elementwise.bases import UnaryOp
 from .ops.elementwise.binary import BinaryOp
 from .rules import rule
@@ -30,12 +30,22 @@ def even_function(x: SSAValue) -> bool:
     return not is_unsigned(element_type(x))
 
 
-@rule("f(x, e) == x  for the element e that is neutral on the right", EXACT, f=BinaryOp)
-def right_neutral_operand() -> None: ...
+@rule(
+    "f(x, e) == x  for the element e that is neutral on the right, and broadcasts to x",
+    EXACT,
+    f=BinaryOp,
+)
+def right_neutral_operand(op: BinaryOp, x: SSAValue) -> bool:
+    return broadcasts(op.rhs, x)
 
 
-@rule("f(x, e) == x  for the neutral element e", EXACT, f=(BinaryOp, Commutative))
-def neutral_operand() -> None: ...
+@rule(
+    "f(x, e) == x  for the neutral element e, which broadcasts to x",
+    EXACT,
+    f=(BinaryOp, Commutative),
+)
+def neutral_operand(op: BinaryOp, x: SSAValue) -> bool:
+    return broadcasts(op.rhs if op.lhs is x else op.lhs, x)
 
 
 @rule("f(x, x) == x", EXACT, f=BinaryOp)

@@ -324,3 +324,13 @@ def compatible(declared: TensorType, inferred: TensorType) -> bool:
     return declared.get_num_dims() == inferred.get_num_dims() and all(
         a == b or DYNAMIC_INDEX in (a, b) for a, b in pairs
     )
+
+
+def broadcasts(value: SSAValue, to: SSAValue) -> bool:
+    """Whether the types alone say that a value broadcasts to the shape of another one.
+
+    Then no call has to compare their sizes.
+    """
+    sizes, target = tensor_type(value).get_shape(), tensor_type(to).get_shape()
+    aligned = zip(reversed(sizes), reversed(target), strict=False)
+    return len(sizes) <= len(target) and all(n in (1, m) and n >= 0 for n, m in aligned)

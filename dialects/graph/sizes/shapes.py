@@ -16,6 +16,7 @@ from ....core.errors import explain
 from ....core.ir.provenance import origin
 from ....core.ir.public_function import NAME
 from ....core.ir.refusal import InvalidProgram
+from ....core.ir.typed import tensor_type
 from .attributes import argument_attributes
 from .computed import ComputedSize, bounds_of
 from .inference import Binding, ShapeInference, arguments_of
@@ -176,6 +177,19 @@ class SymbolicShapes:
     def _argument_name(self, number: int) -> str:
         name = argument_attributes(self.function, number).get(NAME)
         return f'argument "{name.data if isinstance(name, StringAttr) else number}"'
+
+
+def compares_sizes(op: Operation) -> bool:
+    """Whether a call has to compare sizes because of an operator: erasing it would allow others."""
+    values = [*op.operands, *op.results]
+    if all(tensor_type(value).has_static_shape() for value in values):
+        return False
+    function = op.parent_op()
+    while function is not None and not isinstance(function, func.FuncOp):
+        function = function.parent_op()
+    if function is None:
+        return True
+    return any(other is op for *_, other in SymbolicShapes(function).equalities)
 
 
 def sizes_of(array: Array) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from ....core.dtypes import dtype_of
+from ....core.ir.typed import owned
 from ....core.ir.weights import WeightStore
 from ....core.pipelines.exactness import EXACT, OPEN, ROUNDING
 from ....dialects.graph import ops as graph
@@ -19,6 +20,7 @@ from ....dialects.graph.known import reshape_target, sizes_of
 from ....dialects.graph.op_builder import InsertingBuilder
 from ....dialects.graph.ops.sparse.aggregate import reduce_columns
 from ....dialects.graph.rules import rule
+from ....dialects.graph.sizes.shapes import compares_sizes
 from .edge_lists import number_of
 
 Aggregation = graph.ReduceEntriesOp | graph.AggregateOp
@@ -162,7 +164,8 @@ def sum_by_reshaped_softmax(t: SSAValue) -> bool:
     EXACT,
 )
 def rows_with_entries(op: graph.AtEntriesOp, a: SSAValue, p: SSAValue, x: SSAValue) -> bool:
-    return _with_entries(p) is a and x.type == op.x.type
+    chosen = owned(op.x, graph.WhereOp)
+    return _with_entries(p) is a and x.type == op.x.type and not compares_sizes(chosen)
 
 
 @rule(
@@ -172,7 +175,9 @@ def rows_with_entries(op: graph.AtEntriesOp, a: SSAValue, p: SSAValue, x: SSAVal
 )
 def chosen_twice(op: graph.WhereOp, p: SSAValue, q: SSAValue, x: SSAValue) -> bool:
     matrix = _with_entries(p)
-    return matrix is not None and _with_entries(q) is matrix and x.type == op.a.type
+    if matrix is None or _with_entries(q) is not matrix or x.type != op.a.type:
+        return False
+    return not compares_sizes(owned(op.a, graph.WhereOp))
 
 
 @rule(

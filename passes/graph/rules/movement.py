@@ -18,6 +18,7 @@ from ....dialects.graph.ops.elementwise.binary import BinaryOp
 from ....dialects.graph.ops.moves.select import WHOLE_END, concat_one
 from ....dialects.graph.ops.reductions.reduction import keeps_one
 from ....dialects.graph.rules import IdentityRule, rule
+from ....dialects.graph.sizes.shapes import compares_sizes
 
 
 @rule("transpose(x, permutation=p) == reshape(x, sizes)  where only axes of size 1 move", EXACT)
@@ -71,6 +72,8 @@ def slice_of_concat(
     *sizes, size = (sizes_of(part)[axis] for part in (*before, x))
     (start, end, step), offset = bounds[axis], sum(sizes)
     if min(size, *sizes, 0) < 0 or step < 1 or not offset <= start < end <= offset + size:
+        return None
+    if compares_sizes(owned(t, graph.ConcatOp)):
         return None
     bounds[axis] = (start - offset, end - offset, step)
     return _ranges(bounds)

@@ -13,11 +13,11 @@ from xdsl.irdl import operand_def, result_def, traits_def
 from xdsl.pattern_rewriter import RewritePattern
 
 from .....core.algebra.dims import Dim, Shape, product
-from .....core.ir.typed import dense_array, tensor_type
+from .....core.ir.typed import dense_array
 from .....core.pipelines.exactness import EXACT
 from ...attrs import FLOAT_TENSOR, STORED_TENSOR, TRUTH_TENSOR
 from ...constructors import operator
-from ...interfaces import Nest, ShapeFacts, Sizes, element_type
+from ...interfaces import Nest, ShapeFacts, Sizes, broadcasts, element_type
 from ...kinds import Precision
 from ...nests import scalars
 from ...rules import rule
@@ -109,16 +109,19 @@ class WhereOp(ElementwiseOp, HasCanonicalizationPatternsInterface):
         return np.where(condition, a, b)
 
 
-@rule("where(p, x, x) == x  for a condition p of static shape", EXACT)
-def where_same(p: SSAValue) -> bool:
-    return tensor_type(p).has_static_shape()
+@rule("where(p, x, x) == x  for a condition p that broadcasts to x", EXACT)
+def where_same(p: SSAValue, x: SSAValue) -> bool:
+    return broadcasts(p, x)
 
 
-@rule("where(c, x, y) == chosen  which is x for true, y for false, of static shape", EXACT)
-def where_known(
-    op: WhereOp, c: SSAValue, x: SSAValue, y: SSAValue
-) -> Mapping[str, SSAValue] | None:
+@rule(
+    "where(c, x, y) == chosen  which is x for true, y for false, and to which the others broadcast",
+    EXACT,
+)
+def where_known(c: SSAValue, x: SSAValue, y: SSAValue) -> Mapping[str, SSAValue] | None:
     condition = splat_of(c)
-    if condition is None or not tensor_type(op.result).has_static_shape():
+    if condition is None:
         return None
-    return {"chosen": x if condition else y}
+    chosen, other = (x, y) if condition else (y, x)
+    known = broadcasts(c, chosen) and broadcasts(other, chosen)
+    return {"chosen": chosen} if known else None

@@ -251,3 +251,12 @@ func.func @keep_bitcast_through_truth(%x: tensor<4xi8>) -> tensor<4xui8> {
   %y = graph.bitcast %i : (tensor<4xi1>) -> tensor<4xui8>
   func.return %y : tensor<4xui8>
 }
+
+// CHECK-LABEL: func.func @keep_sub_that_compares_sizes(
+// CHECK: %y = graph.sub %x, %zero
+// CHECK-NEXT: func.return %y : tensor<?xf32>
+func.func @keep_sub_that_compares_sizes(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %zero = graph.constant dense<0.0> : tensor<2xf32>
+  %y = graph.sub %x, %zero : (tensor<?xf32>, tensor<2xf32>) -> tensor<?xf32>
+  func.return %y : tensor<?xf32>
+}

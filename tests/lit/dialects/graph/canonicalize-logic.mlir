@@ -84,3 +84,21 @@ func.func @keep_where_that_checks_sizes(%c: tensor<?xi1>, %x: tensor<?xf32>) -> 
   %y = graph.where %c, %x, %x : (tensor<?xi1>, tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
   func.return %y : tensor<?xf32>
 }
+
+// CHECK-LABEL: func.func @keep_what_is_not_chosen_of_another_size(
+// CHECK: %y = graph.where %c, %a, %b
+// CHECK-NEXT: func.return %y : tensor<2xf32>
+func.func @keep_what_is_not_chosen_of_another_size(%b: tensor<?xf32>) -> tensor<2xf32> {
+  %c = graph.constant dense<true> : tensor<i1>
+  %a = graph.constant dense<3.0> : tensor<2xf32>
+  %y = graph.where %c, %a, %b : (tensor<i1>, tensor<2xf32>, tensor<?xf32>) -> tensor<2xf32>
+  func.return %y : tensor<2xf32>
+}
+
+// CHECK-LABEL: func.func @where_true_of_a_symbolic_size(
+// CHECK-NEXT: func.return %a : tensor<?x3xf32>
+func.func @where_true_of_a_symbolic_size(%a: tensor<?x3xf32>, %b: tensor<1x3xf32>) -> tensor<?x3xf32> {
+  %c = graph.constant dense<true> : tensor<i1>
+  %y = graph.where %c, %a, %b : (tensor<i1>, tensor<?x3xf32>, tensor<1x3xf32>) -> tensor<?x3xf32>
+  func.return %y : tensor<?x3xf32>
+}
