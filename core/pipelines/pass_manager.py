@@ -111,7 +111,7 @@ def _drop(ctx: CompilerContext, op: ModuleOp, hooks: Sequence[PassHook]) -> None
 
 def _apply(ctx: CompilerContext, op: ModuleOp, step: ModulePass) -> None:
     try:
-        with failures_worded(step), bounded_rewrites(step.name):
+        with failures_worded(ctx, op, step), bounded_rewrites(step.name):
             step.apply(ctx, op)
     except StepwellError:
         raise

@@ -236,7 +236,13 @@ UNREGISTERED = """pdl.pattern : benefit(1) {
         ('apply-pdl{pdl-file="pattern"}', "apply-pdl: cannot use pattern: Could not find op type"),
         ("apply-pdl{pdl-file=p.mlir}", "pipeline: cannot read 'apply-pdl{pdl-file=p.mlir}': Unkn"),
         ('eqsat-add-costs{cost-file="half"}', "eqsat-add-costs: cannot use half: Expecting value"),
-        ('apply-pdl-interp{pdl-interp-file="m.mlir"}', "apply-pdl-interp: cannot use m.mlir: matc"),
+        ('apply-pdl-interp{pdl-interp-file="m.mlir"}', "apply-pdl-interp: no patterns in m.mlir, "),
+        ('apply-pdl{pdl-file="m.mlir"}', "apply-pdl: no patterns in m.mlir, expected pdl.pattern"),
+        ("apply-pdl", "apply-pdl: no patterns in the module, expected pdl.pattern, got none"),
+        (
+            "apply-pdl-interp",
+            "apply-pdl-interp: no patterns in the module, expected pdl_interp.func",
+        ),
         ("mlir-opt{executable=no}", "mlir-opt: no is not available"),
     ],
 )
