@@ -28,7 +28,7 @@ from stepwell.core.ir.walks import erase_dead
 from stepwell.dialects.graph.demands import DemandInterface, SizeOperand, demands
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.graph.kinds import FusionKind
-from stepwell.dialects.graph.ops import AttentionOp
+from stepwell.dialects.graph.ops import AttentionOp, SmallExpOp, WinogradFilterOp
 from stepwell.dialects.graph.plan.visibility import jumps
 from stepwell.dialects.sparse_tensor import is_sparse
 from stepwell.frontends.values import Value
@@ -46,6 +46,8 @@ _MOVES = (FusionKind.BROADCAST, FusionKind.INJECTIVE)
 _SUMS = (FusionKind.REDUCTION, FusionKind.CONTRACTION, FusionKind.NEST, FusionKind.OPAQUE)
 LARGE = 1e16
 """Of this a sum of products of two still is far from the largest f32."""
+SMALL = 64.0
+"""The largest operand of `graph.small_exp`."""
 
 
 @dataclass(frozen=True)
@@ -349,11 +351,14 @@ class Program:
 def _is_unspecified(op: GraphOp, arrays: Sequence[Array]) -> bool:
     """Whether infinities and NaN among the results depend on how they are computed.
 
-    The order of a sum decides whether it overflows on the way. The value of a key that is masked
-    is multiplied by 0, or left out.
+    The order of a sum decides whether it overflows on the way. The value of a key that is masked,
+    and a weight of a filter, is multiplied by 0, or left out. A `graph.small_exp` has an upper
+    bound for what it takes.
     """
-    if isinstance(op, AttentionOp):
+    if isinstance(op, AttentionOp | WinogradFilterOp):
         return True
+    if isinstance(op, SmallExpOp):
+        return bool(np.any(np.asarray(arrays[0], np.float64) > SMALL))
     return op.fusion in _SUMS and any(map(_is_large, arrays))
 
 
