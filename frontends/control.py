@@ -163,7 +163,8 @@ class ControlFlow(BuilderPart):
                 that needs more. With a `count` that is a value, memory for them is allocated during
                 the call if there is no limit.
             bounds: the largest shapes of carried values that may change, as for `loop`. In a text
-                `loop.iterations` is the number of slices or `count`, such as "n+loop.iterations".
+                `loop.iterations` is the number of slices or `count`, such as "n+loop.iterations",
+                and `loop.start` the size before the first iteration.
             reverse: whether to begin with the last slice.
             axis: the axis of `xs` and of the stacked outputs. Other axes than 0 are copied.
             name: the name of the model's node in messages; by default the caller's line.

@@ -191,7 +191,10 @@ class _Loop:
     def _sizes(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The sizes, within their bounds, of the values carried to an iteration."""
         op, shapes, sizes = self.op, self.function.shapes, self.regions.sizes
-        bounds = [op.bounds_of(number, self.iterations) for number in range(len(op.inits))]
+        bounds = [
+            op.bounds_of(number, self.iterations, shapes.shape(init))
+            for number, init in enumerate(op.inits)
+        ]
         return [
             sizes.bounded(op, shapes.shape(values[number])[axis], bounds[number][axis])
             for number, axis in self.changing

@@ -46,6 +46,7 @@ class ModelNode(OpBuilder[Value]):
         inputs: operands, None for an omitted one.
         folds: whether operators of known operands are computed at once, by their references.
         withheld: the results that are only an error where they are needed, by number: why.
+        remarks: what users are told of how it is read: what was done, why, and the cost.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ModelNode(OpBuilder[Value]):
         self.inputs = inputs
         self.folds = False
         self.withheld: dict[int, str] = {}
+        self.remarks: list[tuple[str, str, str]] = []
         self._emitter = emitter
         self._location = location
 

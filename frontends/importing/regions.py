@@ -15,7 +15,7 @@ from xdsl.ir import Block, Region
 from ...core.algebra.dims import Dim, Shape
 from ...dialects.graph import ops as graph
 from ...dialects.graph.interfaces import text
-from ...dialects.graph.ops.control.loop_base import ITERATIONS
+from ...dialects.graph.ops.control.loop_base import ITERATIONS, START
 from ..captures import captured
 from .diagnostics import BranchError
 from .dtypes import tensor_type
@@ -28,7 +28,7 @@ Subgraph = Callable[[Sequence[Value]], list[Value]]
 Counting = Callable[[Set[int]], Value]
 """Adds what counts the iterations of a loop, given which of its states grow."""
 
-_ITERATIONS = Dim.symbol(ITERATIONS)
+_ITERATIONS, _START = Dim.symbol(ITERATIONS), Dim.symbol(START)
 
 
 def conditional(
@@ -139,7 +139,7 @@ def iterated(
     largest = numbers[0].shape[0] if numbers else count
     size = largest if always or not rows else node.computed_size(largest)
     start, uncounted = condition or node.known(np.array(True)), count is None and not numbers
-    ends = _ends(node, shapes, bounds, largest)
+    ends = _ends(node, inits, shapes, bounds, largest)
     op = graph.LoopOp(
         Region(block),
         [
@@ -182,7 +182,7 @@ def scanned(
     _check_stacked(node, outputs, known)
     with node.inside(block):
         block.add_op(graph.YieldOp(*map(node.ssa, results)))
-    ends = _ends(node, shapes, bounds, size)
+    ends = _ends(node, inits, shapes, bounds, size)
     kinds = (tensor_type(init.dtype, shape) for init, shape in zip(inits, ends, strict=True))
     op = graph.LoopOp(
         Region(block),
@@ -288,7 +288,7 @@ def _bounds(
     """The upper bounds of sizes that change.
 
     A size is at most that at first or the one after each iteration, where what is around the loop
-    bounds this one; else that at first and what each of `count` iterations adds.
+    bounds this one; else that at first, and what each of `count` iterations adds.
     """
     bounds = [dict[int, Dim]() for _ in inits]
     for number, (init, shape, result) in enumerate(zip(inits, shapes, results, strict=False)):
@@ -299,15 +299,13 @@ def _bounds(
             grown = [Dim([term]) for term in (after - before).terms if term[1] > 0]
             if not node.is_computed(first + after):
                 bounds[number][axis] = first.at_most_either(after)
-            elif grown and node.is_computed(first):
-                begins = f"loop state {number} begins with {_described(init)}"
-                fact = f"{begins}, a size without an upper bound, and grows"
-                raise node.unsupported(fact)
             elif any(map(node.is_computed, grown)) or (grown and count is None):
                 change = _change(number, init, result)
                 raise node.unsupported(f"{change}, which has no known upper bound")
             else:
-                bounds[number][axis] = sum((own * (count or 0) for own in grown), first)
+                # A size without an upper bound has no name that a bound could use.
+                begins = _START if node.is_computed(first) else first
+                bounds[number][axis] = sum((own * (count or 0) for own in grown), begins)
             if node.is_computed(bounds[number][axis]):
                 change = _change(number, init, result)
                 raise node.unsupported(f"{change}, which has no known upper bound")
@@ -316,6 +314,7 @@ def _bounds(
 
 def _ends(
     node: ModelNode,
+    inits: Sequence[Value],
     shapes: Sequence[Shape],
     bounds: Sequence[Mapping[int, Dim]],
     iterations: Dim | None,
@@ -324,10 +323,12 @@ def _ends(
     known = {} if iterations is None else {ITERATIONS: iterations}
     return [
         tuple(
-            node.computed_size(own[axis].substitute(known)) if axis in own else dim
+            node.computed_size(own[axis].substitute({**known, START: init.shape[axis]}))
+            if axis in own
+            else dim
             for axis, dim in enumerate(shape)
         )
-        for shape, own in zip(shapes, bounds, strict=True)
+        for init, shape, own in zip(inits, shapes, bounds, strict=True)
     ]
 
 

@@ -246,6 +246,10 @@ class _Importer:
             results = with_texts(node, converted(node, domain, blocked=blocked))
             reasons = map(UnsupportedNodeError, node.withheld.values())
             self.withheld += [self._problem_of(proto, scope, reason) for reason in reasons]
+            subject, facts = f'{proto.op_type} "{name}"', ((name,), "graph", "from_onnx")
+            made = [Decision(subject, *remark, *facts) for remark in node.remarks]
+            # The body of a loop is converted several times.
+            self.decisions += [one for one in made if one not in self.decisions]
             return results
         except UnsupportedNodeError as error:
             has_conversion = converter(domain, proto.op_type, opset) is not None

@@ -364,6 +364,38 @@ def test_what_grows_until_a_condition_fails(by: str, most: int | None, all_tests
         calls.append((x, numbers(0), np.float32(150)))
     exe = calls_as_onnx(proto, *calls)
     assert len(exe(*calls[0])[1]) > 16, "more iterations than are tried first"
+    again = "3 of 8 nodes of its body run once" if by == "a state" else "run up to 3 times"
+    assert re.search(rf'Loop "Loop:s": counted first, because .*{again} more', exe.explain())
+
+
+@pytest.mark.parametrize("by", ["what grows", "a number"])
+def test_what_begins_with_a_size_without_an_upper_bound_grows(by: str) -> None:
+    step = body(
+        [*GROWING, make_node("Less", [ENDED.get(by, "largest"), "end"], ["again"])],
+        "i:i: more:b: s:f:1 h:f:p",
+        "again:b: t:f:1 k:f:q row:f:1",
+    )
+    nodes = [
+        make_node("Range", ["zero", "n", "one"], ["numbers"]),
+        make_node("Cast", ["numbers"], ["start"], to=TensorProto.FLOAT),
+        make_node(
+            "Loop",
+            ["n" if by == "a number" else "", "yes", "x", "start"],
+            ["s", "h", "rows"],
+            body=step,
+        ),
+        make_node("Neg", ["h"], ["negative"]),
+    ]
+    weights = {"zero": np.array(0), "one": np.array(1), "yes": np.array(True)}
+    weights |= {"two": np.float32(1.1)}
+    proto = model(nodes, "x:f:1 n:i: end:f:", "negative:f:q rows:f:r,1 s:f:1", weights)
+    x = np.ones(1, np.float32)
+    calls = [(x, np.array(n), np.float32(end)) for n, end in ((3, 40), (1, 40), (50, 0))]
+    exe = calls_as_onnx(proto, *calls)
+    assert 'bounds = [[""], ["loop.iterations+loop.start"]]' in exe.ir("graph")
+    close(exe.run_at("llvm", *calls[0]), exe(*calls[0]))
+    again = sw.compile(sw.from_mlir(exe.ir("buffers"), exe.weights("buffers")), threads=1)
+    close(again(*calls[0]), exe(*calls[0]))
 
 
 def test_what_is_stacked_has_its_declared_size() -> None:

@@ -126,6 +126,12 @@ def _counted(
     twice as many as long as these are not enough.
     """
     deciding, states = deciding_part(body)
+    once = growing.isdisjoint(states)
+    why = "only a condition ends it, and memory for what it stacks or lets grow is allocated before"
+    often = f"up to 3 times more: at most {_FIRST_LIMIT} iterations, then {2 * _FIRST_LIMIT}, ..."
+    part = f"{len(deciding.node)} of {len(body.node)} nodes of its body"
+    cost = f"{part} run {'once more' if once else often}"
+    node.remarks.append(("counted first", why, cost))
     given = [*(inits[number] for number in states), node.known(np.array(0))]
 
     def step(values: Sequence[Value]) -> list[Value]:
@@ -140,7 +146,7 @@ def _counted(
         found = iterated(node, step, own, limit, condition, None)[-1]
         return [node.equal(found, limit), node.mul(limit, node.known(np.array(2))), found]
 
-    if growing.isdisjoint(states):
+    if once:
         return iterated(node, step, given, None, condition, None)[-1]
     first = [node.known(np.array(_FIRST_LIMIT)), node.known(np.array(0))]
     return iterated(node, longer, first, None, None, None)[-1]

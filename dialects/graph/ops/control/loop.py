@@ -59,8 +59,8 @@ class LoopOp(GraphLoopBase):
     What is carried keeps its sizes, but for those that have an upper bound in `bounds`: one text
     for each dimension of each carried value, such as `[["", "n+9"], []]`, "" for one that stays.
     There `loop.iterations` is the number of slices, or `count`: what grows by two rows in each
-    iteration has at most `"n+2*loop.iterations"`. In the region and after the loop they are
-    computed sizes.
+    iteration has at most `"n+2*loop.iterations"`. `loop.start` is the size that the dimension has
+    before the loop. In the region and after the loop they are computed sizes.
 
     Stacked results have as many slices as there were iterations. Where that depends on values, it
     is a computed size, at most `count`, the number of slices, or the `limit`. `sizes` names it.

@@ -36,6 +36,8 @@ _NUMBER = TensorType(i64, [])
 
 ITERATIONS = "loop.iterations"
 """In an upper bound: the number of iterations, which `count` or `slices` say before the loop."""
+START = "loop.start"
+"""In an upper bound: the size before the first iteration."""
 
 
 class GraphLoopBase(ControlFlowOp):
@@ -156,17 +158,21 @@ class GraphLoopBase(ControlFlowOp):
         """Whether the last slice of a stacked result is stored first."""
         return self.backward_stacks is not None and number in self.backward_stacks.get_values()
 
-    def bounds_of(self, number: int, iterations: Dim | None = None) -> dict[int, Dim]:
+    def bounds_of(
+        self, number: int, iterations: Dim | None = None, start: Shape = ()
+    ) -> dict[int, Dim]:
         """The axes of a carried value along which its size may change, with upper bounds.
 
-        These name `ITERATIONS` where the number of iterations is not given.
+        These name `ITERATIONS` where the number of iterations is not given, and `START` where the
+        shape of the value before the loop is not.
         """
         if self.bounds is None:
             return {}
         texts = enumerate(self.bounds.data[number])
         known = {} if iterations is None else {ITERATIONS: iterations}
         found = {axis: self._size(text, "bound") for axis, text in texts if text.data}
-        return {axis: bound.substitute(known) for axis, bound in found.items()}
+        first = {axis: {**known, START: dim} for axis, dim in enumerate(start)}
+        return {axis: bound.substitute(first.get(axis, known)) for axis, bound in found.items()}
 
     def substitute(self, sizes: Mapping[str, Dim]) -> None:
         """Substitute sizes for symbols in the number of iterations and in upper bounds."""
@@ -286,7 +292,7 @@ class GraphLoopBase(ControlFlowOp):
         slices = [shape[1:] for shape in shapes[first:last]]
         count = self.iterations(shapes[first:last], facts)
         carried = [
-            self._changing(argument, shape, self.bounds_of(number, count), facts)
+            self._changing(argument, shape, self.bounds_of(number, count, shape), facts)
             for number, (argument, shape) in enumerate(
                 zip(self.carried, shapes[leading:first], strict=True)
             )
@@ -311,7 +317,7 @@ class GraphLoopBase(ControlFlowOp):
         count = self.iterations(shapes[first : first + len(self.sliced)], facts)
         carried = list[Shape]()
         for number, before in enumerate(shapes[leading:first]):
-            bounds = self.bounds_of(number, count)
+            bounds = self.bounds_of(number, count, before)
             self._check_carried(before, given[number], bounds, facts)
             carried.append(self._changing(self.results[number], before, bounds, facts))
         if not self.stacks:
