@@ -63,3 +63,14 @@ def test_a_transpose_in_its_consumer(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(0)
     inputs = [rng.standard_normal(shape, np.float32) for shape in (sizes, sizes[::-1])]
     np.testing.assert_array_equal(exe(*inputs), module.run_reference(*inputs))
+
+
+def test_windows_read_a_scalar_that_was_gathered() -> None:
+    b = sw.Builder("main")
+    x, scales = b.input("x", (1, 2, 8, 8), "f32"), b.input("scales", (5,), "f32")
+    scale = b.gather(scales, np.array(2), axis=0)
+    b.output(b.pool(b.mul(x, scale), window=[3, 3], kind="max"), name="y")
+    module = b.module()
+    inputs = [np.random.default_rng(0).random(shape, np.float32) for shape in ((1, 2, 8, 8), 5)]
+    got = sw.compile(module, threads=1)(*inputs)
+    np.testing.assert_array_equal(got, module.run_reference(*inputs))

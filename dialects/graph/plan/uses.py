@@ -56,7 +56,9 @@ class Uses:
 
     def gathers(self, op: GraphOp) -> bool:
         """Whether neighbours along the last dimension of a result are far apart in the operand."""
-        if not self.moves(op) or is_reshape(op) or tensor_type(op.results[0]).get_shape()[-1] == 1:
+        if tensor_type(op.results[0]).get_shape()[-1:] in ((), (1,)):
+            return False
+        if not self.moves(op) or is_reshape(op):
             return False
         (recording,) = self._recordings(op)
         (read,) = recording.reads
