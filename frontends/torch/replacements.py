@@ -50,6 +50,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     functional = library().nn.functional
     normalised = functional.batch_norm
     yield functional, "batch_norm", _traced(normalised, _batch_norm(normalised))
+    distances = library().functional.cdist
+    part = _traced(distances, _distances(distances))
+    yield from ((module, name, part) for module, name in _places(distances))
     package = sys.modules.get(_PACKAGE)
     if package is None:
         return
@@ -114,6 +117,16 @@ def _batch_norm(original: Part) -> Part:
         return norm(input, *vectors, momentum, eps)[0]
 
     return batch_norm
+
+
+def _distances(_: Part) -> Part:
+    """`cdist` as norms of differences, without a branch on whether there are elements."""
+    torch = library()
+
+    def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+        return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+
+    return cdist
 
 
 def _unchecked(_: Part) -> Part:

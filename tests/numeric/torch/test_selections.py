@@ -114,6 +114,19 @@ class Bags(nn.Module):
         ]
 
 
+DISTANCES = {
+    "euclidean": lambda x, chosen: torch.cdist(x[chosen], x),
+    "largest": lambda x, chosen: torch.cdist(x[chosen], x[chosen], math.inf).topk(1, -1)[1],
+    "batches": lambda x, chosen: torch.cdist(x[chosen][:, None], x[None], 1.0),
+}
+
+
+def test_distances_of_counted_rows(all_tests: bool) -> None:
+    args = [normal(6, 3), torch.tensor([1, 0, 1, 1, 0, 1]) > 0]
+    others = [[normal(4, 3), torch.tensor([0, 0, 1, 0]) > 0]]
+    as_torch(Functions(DISTANCES), args, [({0: ANY}, {0: ANY})], others, compiles=all_tests)
+
+
 def test_bags_of_embeddings(all_tests: bool) -> None:
     rows, flat = torch.tensor([[1, 4, 2], [4, 4, 4]]), torch.tensor([3, 4, 4, 9, 1])
     args = [rows, flat, torch.tensor([0, 2, 2, 4]), normal(5)]
