@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from stepwell.dialects.graph.ops import AddOp, ReluOp, YieldOp
 from ..harness import cases
 from . import comparing, corpus, record, running
 from .choices import Choices
-from .comparing import Way, compare
+from .comparing import Comparison, Way, compare
 from .operators import DERIVED, SQUARES, STRUCTURED, found_patterns, patterns_of
 from .outcomes import DifferenceError
 from .programs import Case, Program, random_case
@@ -114,6 +114,23 @@ def test_a_wrong_operator_is_noticed_and_reduced(monkeypatch: pytest.MonkeyPatch
         compare(case, Way())
     small = corpus.reduced(case, Way(), 20)
     assert [op.name for op in small.module.main.body.block.ops] == ["graph.relu", "func.return"]
+
+
+@pytest.mark.parametrize("is_used", [False, True])
+def test_a_call_compares_the_sizes_that_results_depend_on(is_used: bool) -> None:
+    b = sw.Builder("main")
+    x, y, n = b.input("x", ("n",), "f32"), b.input("y", ("m",), "f32"), b.input("n", (), "i64")
+    total = b.reduce(x + y, "sum", axes=[0])
+    zero, one, two = np.zeros(1, np.float32), np.ones(1, np.float32), np.ones(2, np.float32)
+
+    def step(_: Any, h: Any) -> Any:
+        following = h + total
+        return following if is_used else h
+
+    b.output(b.loop(n, step, zero))
+    compared = Comparison(Case(b.module(), [two, two, np.array(3)], False), Way())
+    with pytest.raises(DifferenceError) if is_used else nullcontext():
+        assert compared.same("results", [two, one, np.array(3)], lambda _: (zero,)) == "same"
 
 
 @pytest.mark.slow
