@@ -146,7 +146,11 @@ class _Decoder:
         if found is None:
             raise unsupported(op)
         self.row.group = found.group
-        reads = [self.reader(self.operand(n + 1), kind) for n, kind in enumerate(found.operands)]
+        unread = self._unread() if op.name == "prmt" else set[int]()
+        reads = [
+            _constant(0, kind) if n in unread else self.reader(self.operand(n + 1), kind)
+            for n, kind in enumerate(found.operands)
+        ]
         first, _, second = self.operand(0).partition("|")
         write = self.writer(first, found.result)
         opposite = self.writer(second, found.result) if second else None
@@ -162,6 +166,14 @@ class _Decoder:
                 opposite(threads, lanes, ~result)
 
         return act
+
+    def _unread(self) -> set[int]:
+        """The operands of a ``prmt`` of which no byte is taken: LLVM leaves them undefined."""
+        selector = self.operand(3)
+        if not selector[:1].isdigit():
+            return set()
+        places = number(selector, "u32")
+        return {0, 1} - {(places >> (4 * n) & 7) // 4 for n in range(4)}
 
     def move(self) -> Action:
         """Copy a register, whether or not it is defined; or the parts of one, or of several."""

@@ -219,6 +219,15 @@ def test_what_is_read_before_it_is_written() -> None:
     assert failing(text, floats(1), y, undefined=[y]).kind == "uninitialised"
 
 
+def test_a_permutation_reads_the_operands_whose_bytes_it_takes() -> None:
+    text = module(f"{AT} prmt.b32 %r5, %r1, %r6, 0x3333U;")
+    sw.emulate(text, [floats(1), floats(1)], grid=1, block=1)
+    for selector in ("0x3433U", "%r1"):
+        error = failing(text.replace("0x3333U", selector), floats(1), floats(1), block=1)
+        assert error.kind == "uninitialised"
+        assert "register %r6" in str(error)
+
+
 def test_a_register_that_is_not_written_on_every_way() -> None:
     body = f"""{AT}
 setp.lt.u32 %p1, %r1, 40;
