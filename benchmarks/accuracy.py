@@ -16,10 +16,8 @@ from dataclasses import dataclass
 import accuracy_inputs as data
 import numpy as np
 import peers
-from accuracy_case import Case
-from accuracy_dense import ELEMENTWISE, NORMALIZATIONS, PRODUCTS, REDUCTIONS
+from accuracy_cases import CASES, Case
 from accuracy_exact import EXTENDED
-from accuracy_graphs import GRAPHS, QUANTIZED, TREES
 from harness import Row, Table
 from ml_dtypes import bfloat16, finfo
 from models import built
@@ -93,7 +91,6 @@ def dense(arrays: data.Arrays) -> list[np.ndarray]:
 
 
 def in_numpy(case: Case, arrays: data.Arrays) -> np.ndarray | None:
-    """The result of NumPy; None if it has no such operation for the element type."""
     try:
         return case.formula(*arrays)
     except TypeError:
@@ -164,16 +161,6 @@ def errors_of(name: str, case: Case) -> Iterator[Row]:
         cells = {who: str(errors.get(who, "")) for who in (OURS, *PEERS)}
         yield {"type": kind, **cells} | ({"": "worse"} if is_worse(errors) else {})
 
-
-CASES: dict[str, Case] = {
-    **ELEMENTWISE,
-    **REDUCTIONS,
-    **PRODUCTS,
-    **QUANTIZED,
-    **NORMALIZATIONS,
-    **GRAPHS,
-    **TREES,
-}
 
 WITHOUT_A_CASE = {
     "one operation of IEEE 754 for an element, half an ulp": (

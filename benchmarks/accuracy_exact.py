@@ -47,7 +47,6 @@ def _precisely(name: str, x: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function."""
     if x.dtype == EXTENDED:
         return _precisely("erf", x)
     from scipy import special
@@ -79,12 +78,10 @@ def gelu_by_tanh(x: Array) -> Array:
 
 
 def softplus(x: Array) -> Array:
-    """log(1 + exp(x))."""
     return np.logaddexp(x, x.dtype.type(0))
 
 
 def elu(x: Array) -> Array:
-    """x, or exp(x) - 1 below 0."""
     return np.where(x > 0, x, np.expm1(np.minimum(x, x.dtype.type(0))))
 
 
@@ -95,7 +92,6 @@ def selu(x: Array) -> Array:
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x))."""
     one = x.dtype.type(1)
     return one / (one + np.exp(-x))
 
@@ -104,13 +100,11 @@ def sigmoid(x: Array) -> Array:
 
 
 def softmax(x: Array) -> Array:
-    """The softmax of rows."""
     e = np.exp(x - np.max(x, -1, keepdims=True))
     return e / np.sum(e, -1, keepdims=True)
 
 
 def log_softmax(x: Array) -> Array:
-    """The logarithm of the softmax of rows."""
     shifted = x - np.max(x, -1, keepdims=True)
     return shifted - np.log(np.sum(np.exp(shifted), -1, keepdims=True))
 
@@ -121,7 +115,6 @@ def mean_of_windows(x: Array) -> Array:
 
 
 def convolution(x: Array, w: Array) -> Array:
-    """The products of all windows and filters."""
     windows = sliding_window_view(x, w.shape[2:], (2, 3))
     flat = np.moveaxis(windows, 1, 3).reshape(*x.shape[:1], *windows.shape[2:4], -1)
     return np.moveaxis(flat @ w.reshape(len(w), -1).T, -1, 1)
@@ -150,7 +143,6 @@ def along_channels(vector: Array) -> Array:
 
 
 def normalized(x: Array, mean: Array, variance: Array) -> Array:
-    """Channels with given statistics, standardized."""
     return (x - along_channels(mean)) / root(along_channels(variance))
 
 
@@ -163,7 +155,6 @@ def scaled(x: Array, scale: Array, bias: Array) -> Array:
 
 
 def determinant(x: Array) -> Array:
-    """The determinants of matrices."""
     if x.dtype != EXTENDED:
         return np.linalg.det(x)
     x, found = x.copy(), np.ones(len(x), EXTENDED)
@@ -223,7 +214,6 @@ def added(count: int, places: Array, x: Array) -> Array:
 
 
 def of_neighbours(x: Array) -> Array:
-    """The sums of the rows of all neighbours."""
     return added(NODES, ROW_OF, x[COLUMN_OF])
 
 
@@ -244,7 +234,6 @@ def _exponentials(scores: Array, own: Array | None) -> tuple[Array, Array, Array
 
 
 def softmax_of_entries(scores: Array) -> Array:
-    """The softmax of the entries of each row."""
     e, _, total = _exponentials(scores, None)
     return e / total[ROW_OF]
 
