@@ -2,43 +2,16 @@
 
 Single precision. onnxruntime has its `MultiHeadAttention` or `GroupQueryAttention`, whose operands
 have the heads in each row, as they are there; for one token it also appends the key to the past.
-A ratio is the best peer's time over ours, medians of interleaved rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from harness import Table, run
-from operators import Operator
+from harness import Case, Make, Table, run
+from models import built
 from peers import Call, Node, in_onnx
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attention(Operator):
-    """Attention of `heads`, some of which share keys."""
-
-    heads: int
-    shared: int
-
-    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        kind, options = "MultiHeadAttention", {"num_heads": self.heads}
-        operands = [_joined(x) for x in arrays]
-        if self.shared > 1:
-            kind, options = "GroupQueryAttention", options | {"kv_num_heads": arrays[1].shape[1]}
-            operands = _of_the_past(*arrays)
-        results = 1 if self.shared == 1 else 3
-        model = Node(kind, options, domain="com.microsoft", results=results).model(operands)
-        theirs = in_onnx(model, operands, threads)
-        apart = {who: lambda call=call: self._apart(call()) for who, call in theirs.items()}
-        return super().peers(arrays, threads) | apart
-
-    def _apart(self, y: np.ndarray) -> np.ndarray:
-        """Heads in a dimension of their own."""
-        return y.reshape(*y.shape[:2], self.heads, -1).transpose(0, 2, 1, 3)
 
 
 def _joined(x: np.ndarray) -> np.ndarray:
@@ -57,7 +30,7 @@ def _of_the_past(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> list[np.ndarray
 
 def attention(
     batch: int, heads: int, queries: int, keys: int, shared: int = 1, causal: bool = False
-) -> Attention:
+) -> Make:
     """Attention of heads of 64 numbers; a causal one of the last queries."""
 
     def in_torch(t: Any, *x: Any) -> Any:
@@ -66,18 +39,33 @@ def attention(
         function = t.nn.functional.scaled_dot_product_attention
         return function(*x, is_causal=own, enable_gqa=shared > 1)
 
-    right = 0 if causal else -1
-    own = (batch, heads // shared, keys, 64)
-    return Attention(
-        inputs=((batch, heads, queries, 64), own, own),
-        build=lambda b, *x: b.attention(*x, scale=0.125, right=right, at_end=True),
-        torch=in_torch,
-        heads=heads,
-        shared=shared,
-    )
+    def make() -> Case:
+        rng = np.random.default_rng(0)
+        shapes = (batch, heads, queries, 64), *[(batch, heads // shared, keys, 64)] * 2
+        arrays = [rng.standard_normal(shape, np.float32) for shape in shapes]
+        right = 0 if causal else -1
+        options = {"scale": 0.125, "right": right, "at_end": True}
+        module = built(lambda b, *x: b.attention(*x, **options), *arrays)
+
+        def fused(threads: int) -> dict[str, Call]:
+            kind, own = "MultiHeadAttention", {"num_heads": heads}
+            operands, results = [_joined(x) for x in arrays], 1
+            if shared > 1:
+                kind, own = "GroupQueryAttention", own | {"kv_num_heads": heads // shared}
+                operands, results = _of_the_past(*arrays), 3
+            node = Node(kind, own, domain="com.microsoft", results=results).model(operands)
+            apart, shape = dict[str, Call](), (batch, queries, heads, 64)
+            for who, call in in_onnx(node, operands, threads, ["onnxruntime"]).items():
+                assert callable(call)
+                apart[who] = lambda call=call: call().reshape(shape).transpose(0, 2, 1, 3)
+            return apart
+
+        return Case(arrays, module=module, torch=in_torch, others=fused, flops=0)
+
+    return make
 
 
-OPERATORS: dict[str, Operator] = {
+CASES: dict[str, Make] = {
     "BERT, 128 words": attention(1, 12, 128, 128),
     "BERT, 128 words, batch of 8": attention(8, 12, 128, 128),
     "BERT, 512 words": attention(1, 12, 512, 512),
@@ -86,4 +74,4 @@ OPERATORS: dict[str, Operator] = {
     "causal, 4 heads for each of keys, 512 words": attention(1, 32, 512, 512, 4, True),
     "causal, 4 heads for each of keys, one word of 1025": attention(1, 32, 1, 1025, 4, True),
 }
-TABLES = [Table("attention", OPERATORS, run)]
+TABLES = [Table("attention", CASES, run)]

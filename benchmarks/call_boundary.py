@@ -9,14 +9,14 @@ call also checks its arguments, allocates the result, and releases and takes the
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import cases
 import llvmlite.binding as llvm
 import numpy as np
-from harness import Row, Table
+from harness import Case, Make, Row, Table
 from models import built
 
 import stepwell as sw
@@ -47,34 +47,21 @@ _REPEAT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int6
 REPEAT = 100
 """How many times the kernels run for each call from Python."""
 
-Case = tuple[sw.Module, tuple[Any, ...], Callable[[], object]]
-"""A module, its inputs, and the same in NumPy or SciPy."""
-
 
 def add(size: int) -> Case:
     """The sum of two arrays."""
     x, z = np.ones((2, 1, size), np.float32)
     module = built(lambda b, x, z: x + z, ("n", size), ("n", size))
-    return module, (x, z), partial(np.add, x, z)
+    return Case([x, z], module=module, others=lambda threads: {"numpy": partial(np.add, x, z)})
 
 
-def square(size: int) -> Case:
-    """The product of two matrices."""
-    return model(partial(cases.matmul, size), "numpy")
-
-
-def model(make: Callable[[], cases.Model], peer: str) -> Case:
-    """A case of the table of models, beside one of its peers on one thread."""
-    case = make()
-    return case.program, case.inputs, case.others(1)[peer]
-
-
-CASES: dict[str, Callable[[], Case]] = {
-    "x + z, 1 x 16": lambda: add(16),
-    "x @ z, 16 x 16": lambda: square(16),
-    "MLP 784-128-10, batch 1": lambda: model(partial(cases.fashion_mlp, 1), "numpy"),
-    "GCN Cora, sparse features": lambda: model(partial(cases.cora, dense=False), "scipy"),
+CASES: dict[str, tuple[Make, str]] = {
+    "x + z, 1 x 16": (partial(add, 16), "numpy"),
+    "x @ z, 16 x 16": (partial(cases.matmul, 16), "numpy"),
+    "MLP 784-128-10, batch 1": (partial(cases.fashion_mlp, 1), "numpy"),
+    "GCN Cora, sparse features": (partial(cases.cora, dense=False), "scipy"),
 }
+"""Cases, and the peer beside each."""
 
 
 def kernels(exe: sw.Executable, count: int) -> Callable[[], None]:
@@ -83,7 +70,7 @@ def kernels(exe: sw.Executable, count: int) -> Callable[[], None]:
     return partial(_REPEAT, exe._loaded.program.entry, address, count)
 
 
-def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[], object]]:
+def calls(exe: sw.Executable, inputs: Sequence[Any]) -> dict[str, Callable[[], object]]:
     """The program called as users call it, with and without `out`."""
     y = exe(*inputs)
     if len(inputs) == 1:
@@ -93,12 +80,16 @@ def calls(exe: sw.Executable, inputs: tuple[Any, ...]) -> dict[str, Callable[[],
     return {"call": lambda: exe(x, z), "out": lambda: exe(x, z, out=y)}
 
 
-def row(name: str, make: Callable[[], Case], *, rounds: int = ROUNDS) -> Row:
+def row(name: str, made: tuple[Make, str], *, rounds: int = ROUNDS) -> Row:
     """Time one case: the minimum of all rounds, since the differences are small."""
-    module, inputs, peer = make()
-    exe = sw.compile(module, threads=1)
-    candidates = calls(exe, inputs)
-    found = measure({**candidates, "kernels": kernels(exe, REPEAT), "peer": peer}, rounds=rounds)
+    make, peer = made
+    case = make()
+    exe = sw.compile(case.program, threads=1)
+    candidates = calls(exe, case.arrays)
+    other = case.others(1)[peer]
+    assert callable(other)
+    candidates |= {"kernels": kernels(exe, REPEAT), "peer": other}
+    found = measure(candidates, rounds=rounds)
     least = {kind: timing.minimum * 1e9 for kind, timing in found.items()}
     alone = least["kernels"] / REPEAT
     times = {

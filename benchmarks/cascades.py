@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from harness import Case, Row, Table, processor_times
+from harness import Case, Make, Row, Table, processor_times
 from large_graphs import WIDTH, module
-from operators import Operator, conv, normal, onnx
+from operators import conv, normal, onnx
 from rmat import graph_of
 
 import stepwell as sw
@@ -26,12 +24,17 @@ CASCADE = re.compile(r"(?:; )?cascade\([^)]*\)")
 KERNEL = re.compile(r'loop\.kernel @(\w+).*loop\.schedule = "([^"]*)"')
 
 
-def dense(rows: int, terms: int, columns: int) -> Operator:
+def dense(rows: int, terms: int, columns: int) -> Make:
     """A product with weights."""
     return onnx("MatMul", (rows, terms), constants=[normal(terms, columns)])
 
 
-CASES: dict[str, Case] = {
+def network(name: str, nodes: int) -> Case:
+    """A network of two layers and 64 features on a power-law graph."""
+    return Case([graph_of(nodes, 4 * nodes).to_csr(), normal(nodes, WIDTH)], module=module(name))
+
+
+CASES: dict[str, Make] = {
     "dense 64 x 784 x 128": dense(64, 784, 128),
     "dense 1 x 784 x 128": dense(1, 784, 128),
     "dense 256 x 1024 x 1024": dense(256, 1024, 1024),
@@ -44,43 +47,25 @@ CASES: dict[str, Case] = {
     "conv 3x3, 512 channels, 7 x 7": conv(512, 7, 512, 3, 1, 1),
     "conv 1x1, 1024 channels, 14 x 14": conv(1024, 14, 256, 1, 1, 0),
     "conv 7x7, 3 channels, 224 x 224": conv(3, 224, 64, 7, 2, 3),
-}
-
-
-@dataclass(frozen=True)
-class Network(Case):
-    """A network of two layers and 64 features on a power-law graph."""
-
-    name: str
-    nodes: int
-
-    def module(self) -> sw.Module:
-        return module(self.name)
-
-    def arrays(self) -> tuple[Any, ...]:
-        graph = graph_of(self.nodes, 4 * self.nodes)
-        return graph.to_csr(), normal(self.nodes, WIDTH)
-
-
-NETWORKS: dict[str, Case] = {
-    f"{name}, {nodes:,} nodes": Network(name, nodes)
+} | {
+    f"{name}, {nodes:,} nodes": partial(network, name, nodes)
     for nodes in (2_708, 50_000)
     for name in ("GCN", "SAGE", "GAT")
 }
 
 
-def without_cascades(exe: sw.Executable) -> dict[str, str]:
-    """The schedules of the kernels of a program, without the steps that make cascades."""
-    return {name: CASCADE.sub("", steps) for name, steps in KERNEL.findall(exe.ir("scheduled"))}
+def several(call: Callable[[], object], count: int) -> None:
+    for _ in range(count):
+        call()
 
 
-def row(name: str, case: Case, *, rounds: int = 200) -> Row:
+def row(name: str, make: Make, *, rounds: int = 200) -> Row:
     """Time a kernel with its cascades and without."""
-    arrays = case.arrays()
-    new = sw.compile(case.module(), threads=1, records=False)
-    old = sw.compile(case.module(), threads=1, schedule=without_cascades(new))
-    exes = {"without": old, "with": new}
-    calls = {which: partial(exe, *arrays) for which, exe in exes.items()}
+    case = make()
+    new = sw.compile(case.program, threads=1, records=False)
+    plain = {name: CASCADE.sub("", steps) for name, steps in KERNEL.findall(new.ir("scheduled"))}
+    old = sw.compile(case.program, threads=1, schedule=plain)
+    calls = {w: partial(exe, *case.arrays) for w, exe in (("without", old), ("with", new))}
     first = processor_times(calls, 1, time.thread_time)
     count = max(1, round(TURN_SECONDS / max(timing.minimum for timing in first.values())))
     turns = {which: partial(several, call, count) for which, call in calls.items()}
@@ -93,10 +78,4 @@ def row(name: str, case: Case, *, rounds: int = 200) -> Row:
     }
 
 
-def several(call: Callable[[], object], count: int) -> None:
-    """A turn."""
-    for _ in range(count):
-        call()
-
-
-TABLES = [Table("kernel", CASES | NETWORKS, row)]
+TABLES = [Table("kernel", CASES, row)]

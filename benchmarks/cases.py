@@ -1,8 +1,5 @@
 """Models beside the same computation in every peer that can do it.
 
-    python benchmarks/run.py cases                   # everything, on one thread and on two
-    python benchmarks/run.py cases --only MLP -t 1   # some cases
-
 Each call passes all inputs, features and unbound graphs included; weights and bound graphs are
 constants. A peer computes only once what depends on constants only. A goal is how many times faster
 than the best peer a case has to be; the limit is that of multiply-adds on registers, or of reads.
@@ -11,57 +8,28 @@ than the best peer a case has to be; the limit is that of multiply-adds on regis
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from harness import Case, LeftOutError, Row, Table, timed
+from harness import Case, LeftOutError, Make, Table, run
 from models import built, spec_of
-from onnx import ModelProto
 from onnx_writer import FLOAT, Writer, onnx_perceptron
-from peers import OF_ONNX, OURS, Call, Node, in_onnx, in_torch, installed, tensor, torch_call
+from peers import OF_ONNX, Call, Node, installed, tensor, torch_call
 from scipy.sparse import csr_array, eye_array
 
-import stepwell as sw
 from stepwell.frontends import gnn
-from stepwell.runtime.limits import MachineLimits, measure_limits
-from stepwell.tools.timing import ROUNDS, duration, measure
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("STEPWELL_DATA", ROOT.parent / "shared" / "data"))
-TOLERANCE = 1e-3
-"""The largest difference to a peer's result, relative to its largest element."""
 Layers = Sequence[tuple[np.ndarray, np.ndarray]]
 """Weights and biases."""
-
-
-@dataclass(frozen=True)
-class Model(Case):
-    """A module with inputs, and its peers for a number of threads.
-
-    `flops` is the work of one call, 0 where memory bounds it; `bytes` has to be read and written.
-    """
-
-    program: sw.Module
-    inputs: tuple[Any, ...]
-    others: Callable[[int], dict[str, Call]]
-    flops: float
-    bytes: float
-
-    def module(self) -> sw.Module:
-        return self.program
-
-    def arrays(self) -> tuple[Any, ...]:
-        return self.inputs
-
-    def peers(self, arrays: Sequence[Any], threads: int) -> dict[str, Call]:
-        return self.others(threads)
+model: Callable[..., Case] = partial(Case, tolerance=1e-3, engines=OF_ONNX, flops=0)
 
 
 def load(name: str) -> dict[str, np.ndarray]:
@@ -76,14 +44,14 @@ def load(name: str) -> dict[str, np.ndarray]:
     return {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
 
 
-def fashion_mlp(batch: int) -> Model:
+def fashion_mlp(batch: int) -> Case:
     """The perceptron 784-128-10 for Fashion-MNIST, on images of it."""
     w = load("fashion_mlp_weights.npz")
     x = load("fashion_mnist_900.npz")["images"][:batch].astype(np.float32) / np.float32(255)
     return _mlp(x, [(w["w0"], w["b0"]), (w["w1"], w["b1"])])
 
 
-def mlp(batch: int, widths: Sequence[int]) -> Model:
+def mlp(batch: int, *widths: int) -> Case:
     """A perceptron with random weights; `widths` are those of its input and of each layer."""
     rng = np.random.default_rng(0)
     layers = [(np.ascontiguousarray(w.T), b) for w, b in _layers(rng, widths)]
@@ -101,7 +69,7 @@ def _layers(rng: np.random.Generator, widths: Sequence[int]) -> Layers:
     ]
 
 
-def _mlp(x: np.ndarray, layers: Layers) -> Model:
+def _mlp(x: np.ndarray, layers: Layers) -> Case:
     """Layers (weights [out, in], bias) with relu between them."""
     transposed = [(np.ascontiguousarray(w.T), b) for w, b in layers]
 
@@ -119,40 +87,38 @@ def _mlp(x: np.ndarray, layers: Layers) -> Model:
             x = t.nn.functional.linear(x.relu_() if i else x, tensors[i], tensors[i + 1])
         return x
 
-    flat = [array for layer in layers for array in layer]
-    products = sum(w.size for w, _ in layers)
-    proto = onnx_perceptron(layers, x.shape)
-    own = {"numpy": in_numpy}
-    return _of_onnx(proto, x, call, flat, 2.0 * len(x) * products, 4.0 * products, own)
+    return model(
+        [x],
+        onnx_perceptron(layers, x.shape),
+        torch=call,
+        weights=[array for layer in layers for array in layer],
+        others=lambda threads: {"numpy": in_numpy},
+        flops=2.0 * len(x) * sum(w.size for w, _ in layers),
+    )
 
 
-def operator(kind: str) -> Model:
-    """One ONNX operator on a matrix of 512 x 1024: Softmax, LayerNormalization or Gelu."""
+def operator(kind: str, torch: Callable[..., Any], parameters: int = 0) -> Case:
+    """An operator of ONNX on a matrix of 512 x 1024, with parameters of each column."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((512, 1024), np.float32)
-    norm = kind == "LayerNormalization"
-    weights = tuple(rng.standard_normal((2, 1024), np.float32)) if norm else ()
-    functions = {
-        "Softmax": lambda t, x: t.nn.functional.softmax(x, -1),
-        "Gelu": lambda t, x: t.nn.functional.gelu(x),
-        "LayerNormalization": lambda t, x, *w: t.nn.functional.layer_norm(x, (1024,), *w),
-    }
+    weights = tuple(rng.standard_normal((parameters, 1024), np.float32))
     proto = Node(kind, {}, weights, opset=20).model([x])
-    return _of_onnx(proto, x, functions[kind], weights, 0.0, 2.0 * x.nbytes)
+    return model([x], proto, torch=torch, weights=weights)
 
 
-def matmul(size: int) -> Model:
+def matmul(size: int) -> Case:
     """The product of two square matrices, both inputs."""
     x, y = np.random.default_rng(0).standard_normal((2, size, size), np.float32)
+    return model(
+        [x, y],
+        module=built(lambda b, x, y: b.matmul(x, y), x, y),
+        torch=lambda t, x, y: x @ y,
+        others=lambda threads: {"numpy": lambda: x @ y},
+        flops=2.0 * size**3,
+    )
 
-    def peers(threads: int) -> dict[str, Call]:
-        return {"numpy": lambda: x @ y, **in_torch(lambda t, a, b: a @ b, [x, y], threads)}
 
-    module = built(lambda b, x, y: b.matmul(x, y), x, y)
-    return Model(module, (x, y), peers, flops=2.0 * size**3, bytes=3.0 * x.nbytes)
-
-
-def convolutions() -> Model:
+def convolutions() -> Case:
     """Four convolutions 3x3 of 64 channels on 56 x 56 pixels, each with bias and relu."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((1, 64, 56, 56), np.float32)
@@ -169,25 +135,7 @@ def convolutions() -> Model:
         return x
 
     proto = writer.model({"x": (FLOAT, x.shape)}, value, x.ndim)
-    return _of_onnx(proto, x, call, weights, 4 * 2.0 * 64 * 64 * 9 * 56 * 56, 8.0 * x.nbytes)
-
-
-def _of_onnx(
-    proto: ModelProto,
-    x: np.ndarray,
-    function: Callable[..., Any],
-    weights: Sequence[np.ndarray],
-    flops: float,
-    moved: float,
-    others: Mapping[str, Call] | None = None,
-) -> Model:
-    """An ONNX model of one input, and the same as a function of PyTorch on it and the weights."""
-
-    def peers(threads: int) -> dict[str, Call]:
-        found = {**(others or {}), **in_torch(function, [x, *weights], threads)}
-        return found | in_onnx(proto, [x], threads, list(OF_ONNX))
-
-    return Model(sw.from_onnx(proto), (x,), peers, flops, moved)
+    return model([x], proto, torch=call, weights=weights, flops=4 * 2.0 * 64 * 64 * 9 * 56 * 56)
 
 
 def words(data: Mapping[str, np.ndarray]) -> csr_array:
@@ -204,7 +152,7 @@ def power_law_ends(nodes: int, edges: int, rng: np.random.Generator) -> np.ndarr
     return rng.choice(nodes, (2, edges), p=rng.permutation(weight / weight.sum()))
 
 
-def cora(dense: bool) -> Model:
+def cora(dense: bool) -> Case:
     """The two-layer GCN on Cora; its features are an input, sparse or dense."""
     data, w = load("cora.npz"), load("gcn_cora_weights.npz")
     x: Any = words(data).toarray() if dense else words(data)
@@ -214,7 +162,7 @@ def cora(dense: bool) -> Model:
     return _gcn(gnn.Graph.from_networkx(graph), x, [(w["W1"], w["b1"]), (w["W2"], w["b2"])])
 
 
-def power_law() -> Model:
+def power_law() -> Case:
     """A two-layer GCN 128-256-40 on a graph of 170,000 nodes and 1.2 million random edges.
 
     The degree of a node falls off as a power law, as in a citation graph.
@@ -227,11 +175,11 @@ def power_law() -> Model:
     return _gcn(graph, x, _layers(rng, (128, 256, 40)))
 
 
-def _gcn(graph: Any, x: Any, layers: Layers) -> Model:
+def _gcn(graph: Any, x: Any, layers: Layers) -> Case:
     """Two layers (weights [in, out], bias); the graph is bound and its normalised form is too."""
     (w1, b1), (w2, b2) = layers
-    nodes, sparse = x.shape[0], not isinstance(x, np.ndarray)
-    model = gnn.Sequential(gnn.GCNConv(w1, b1), gnn.ReLU(), gnn.GCNConv(w2, b2))
+    nodes = x.shape[0]
+    network = gnn.Sequential(gnn.GCNConv(w1, b1), gnn.ReLU(), gnn.GCNConv(w2, b2))
     loops = (graph.adjacency + eye_array(nodes, dtype=np.float32)).tocsr()
     scale = 1 / np.sqrt(np.asarray(loops.sum(axis=1)).ravel())
     a = loops.multiply(scale[:, None]).multiply(scale[None, :]).tocsr().astype(np.float32)
@@ -244,17 +192,22 @@ def _gcn(graph: Any, x: Any, layers: Layers) -> Model:
         hidden = (a @ (x @ w1)).add_(b1).relu_()
         return (a @ (hidden @ w2)).add_(b2)
 
-    def peers(threads: int) -> dict[str, Call]:
-        found = {"scipy": in_scipy, **in_torch(call, [x, a, w1, b1, w2, b2], threads)}
+    def others(threads: int) -> dict[str, Call]:
+        found: dict[str, Call] = {"scipy": in_scipy}
         if installed("torch") and installed("torch-geometric"):
             found["torch-geometric"] = torch_call(_geometric(a, layers), [x], threads)
         return found
 
-    entries = x.nnz if sparse else x.size
     width, classes = w2.shape
-    flops = 2.0 * (entries * width + a.nnz * (width + classes) + nodes * width * classes)
-    moved = 4.0 * (entries * (2 if sparse else 1) + 2 * a.nnz + nodes * (2 * width + 3 * classes))
-    return Model(model.to_module(graph, features=spec_of(x)), (x,), peers, flops, moved)
+    entries = x.size if isinstance(x, np.ndarray) else x.nnz
+    return model(
+        [x],
+        module=network.to_module(graph, features=spec_of(x)),
+        torch=call,
+        weights=[a, w1, b1, w2, b2],
+        others=others,
+        flops=2.0 * (entries * width + a.nnz * (width + classes) + nodes * width * classes),
+    )
 
 
 def _geometric(a: Any, layers: Layers) -> Callable[..., Any]:
@@ -269,62 +222,28 @@ def _geometric(a: Any, layers: Layers) -> Callable[..., Any]:
     return lambda x: convs[1](convs[0](x, matrix).relu(), matrix)
 
 
-Goals = tuple[float, float]
-"""How many times faster than the best peer, on one thread and on two."""
-CASES: dict[str, tuple[Callable[[], Model], Goals | None]] = {
-    "MLP 784-128-10, batch 1": (partial(fashion_mlp, 1), (3.0, 2.7)),
-    "MLP 784-128-10, batch 64": (partial(fashion_mlp, 64), (1.12, 1.2)),
-    "MLP 1024 x 4, batch 256": (partial(mlp, 256, [1024] * 4), (1.08, 1.1)),
-    "MLP 4096-4096-4096-1000, batch 16": (partial(mlp, 16, [4096, 4096, 4096, 1000]), (1.6, 1.25)),
-    "GCN Cora, sparse features": (partial(cora, dense=False), (5.0, 4.5)),
-    "GCN Cora, dense features": (partial(cora, dense=True), (2.0, 2.6)),
-    "GCN 170,000 nodes, 128-256-40": (power_law, (1.3, 1.3)),
-    "Softmax 512 x 1024": (partial(operator, "Softmax"), (1.2, 1.2)),
-    "LayerNormalization 512 x 1024": (partial(operator, "LayerNormalization"), (1.2, 1.2)),
-    "Gelu 512 x 1024": (partial(operator, "Gelu"), (1.2, 1.2)),
-    "4 convolutions 3x3, 64 channels, 56 x 56": (convolutions, None),
+def with_goals(one: float, two: float, make: Callable[..., Case], *args: Any) -> Make:
+    """A case, and how many times faster than the best peer it has to be on one thread and two."""
+    return lambda: replace(make(*args), goals=(one, two))
+
+
+CASES: dict[str, Make] = {
+    "MLP 784-128-10, batch 1": with_goals(3.0, 2.7, fashion_mlp, 1),
+    "MLP 784-128-10, batch 64": with_goals(1.12, 1.2, fashion_mlp, 64),
+    "MLP 1024 x 4, batch 256": with_goals(1.08, 1.1, mlp, 256, *[1024] * 4),
+    "MLP 4096-4096-4096-1000, batch 16": with_goals(1.6, 1.25, mlp, 16, 4096, 4096, 4096, 1000),
+    "GCN Cora, sparse features": with_goals(5.0, 4.5, cora, False),
+    "GCN Cora, dense features": with_goals(2.0, 2.6, cora, True),
+    "GCN 170,000 nodes, 128-256-40": with_goals(1.3, 1.3, power_law),
+    "Softmax 512 x 1024": with_goals(
+        1.2, 1.2, operator, "Softmax", lambda t, x: t.nn.functional.softmax(x, -1)
+    ),
+    "LayerNormalization 512 x 1024": with_goals(
+        *(1.2, 1.2, operator, "LayerNormalization"),
+        lambda t, x, *w: t.nn.functional.layer_norm(x, (1024,), *w),
+        2,
+    ),
+    "Gelu 512 x 1024": with_goals(1.2, 1.2, operator, "Gelu", lambda t, x: t.nn.functional.gelu(x)),
+    "4 convolutions 3x3, 64 channels, 56 x 56": convolutions,
 }
-"""The functions that make the cases, and the goals of those that have one."""
-
-
-@cache
-def limits_of(threads: int) -> MachineLimits:
-    """The limits of this machine, measured anew."""
-    return measure_limits(threads)
-
-
-def run(
-    name: str,
-    case: tuple[Callable[[], Model], Goals | None],
-    *,
-    threads: int = 1,
-    rounds: int = ROUNDS,
-) -> Row:
-    """Compile and time one case.
-
-    Raises:
-        LeftOutError: if its data or all of its peers are missing.
-        SystemExit: if no peer has the same result.
-    """
-    make, goals = case
-    model = make()
-    start = time.perf_counter()
-    exe = sw.compile(model.program, threads=threads)
-    compiled = time.perf_counter() - start
-    calls: dict[str, Call] = {OURS: lambda: exe(*model.inputs)}
-    calls |= model.peers(model.inputs, threads)
-    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
-    seconds, limits = result.seconds(), limits_of(threads)
-    gflops, gbytes = model.flops / seconds / 1e9, model.bytes / seconds / 1e9
-    share = gflops / limits.gflops if gflops else gbytes / limits.read(int(model.bytes))
-    goal = goals and goals[0 if threads == 1 else 1]
-    facts = {
-        "compile": duration(compiled),
-        "goal": "" if goal is None else f"{goal:.2f}",
-        "rate": f"{gflops:.0f} GFLOP/s" if gflops else f"{gbytes:.0f} GB/s",
-        "of limit": f"{share:.0%}",
-    }
-    return result.row(facts, goal)
-
-
 TABLES = [Table("case", CASES, run, threads=(1, 2))]

@@ -1,22 +1,18 @@
 """A condition and loops of 1,000 iterations around small kernels, beside onnxruntime and PyTorch.
 
 What control flow costs above the kernels is the difference to a program of one iteration alone. A
-loop in machine code calls both; these are minima, since the difference is small. Calls from Python
-are medians of interleaved rounds; a ratio is the best peer's time over ours.
+loop in machine code calls both; these are minima, since the difference is small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from call_boundary import kernels
-from harness import Row, Table, timed
+from harness import Case, Row, Table, timed
 from onnx import ModelProto, parser
-from peers import OURS, Call, in_onnx, in_torch
 
 import stepwell as sw
 from stepwell.tools.timing import ROUNDS, measure
@@ -24,160 +20,121 @@ from stepwell.tools.timing import ROUNDS, measure
 ITERATIONS = 1000
 REPEAT = 5000
 """How many times machine code runs the kernels for each measurement, in iterations."""
-HEADER = '<ir_version: 9, opset_import: ["" : 18]> agraph'
-SMALL = "float[64] x, float[64] w, bool p, int64 n"
-LARGE = "float[1,128] x, float[128,128] w, bool p, int64 n"
 ADD = "a = Mul(h, w) k = Add(a, x)"
 PRODUCT = "a = MatMul(h, w) c = Add(a, x) k = Tanh(c)"
+IF = (
+    f"k = If<then_branch = b () => (float[64] k) {{ {ADD} }}, "
+    "else_branch = b () => (float[64] k) { k = Sub(h, w) }>(p)"
+)
+FLAG = (
+    "f = CastLike(n, x) z = Constant<value_ints = [0]>() e = Gather(k, z) l = Less(e, f) "
+    "again = Squeeze(l)"
+)
+"""Whether an element is below n."""
 
 
-def _body(kind: str, nodes: str, more: str = "again = Identity(more)", row: str = "") -> str:
-    stacked = ", float[64] r" if row else ""
-    results = f"bool again, {kind} k{stacked}"
-    return f"body = step (int64 i, bool more, {kind} h) => ({results}) {{ {more} {nodes} {row} }}"
-
-
-def _loop(inputs: str, body: str, results: str = "y") -> str:
-    kind = inputs.partition(" x,")[0]
-    outputs = f"{kind} y" + (", float[m,64] s" if results != "y" else "")
-    count = f"most = Constant<value = int64 {{{ITERATIONS}}}>()"
-    yes = "yes = Constant<value = bool {1}>()"
-    return f"({inputs}) => ({outputs}) {{ {count} {yes} {results} = Loop<{body}>(most, yes, x) }}"
-
-
-def _one(inputs: str, nodes: str, results: str = "k") -> str:
-    kind = inputs.partition(" x,")[0]
-    outputs = f"{kind} k" + ("" if results == "k" else ", bool again")
-    return f"({inputs}) => ({outputs}) {{ h = Identity(x) {nodes} }}"
-
-
-@dataclass(frozen=True)
-class Flow:
-    """A program with control flow.
+class Flow(NamedTuple):
+    """A program with control flow: x is carried, and each iteration computes k from h.
 
     Attributes:
-        model: the text of its ONNX graph.
-        step: that of one iteration alone.
-        torch: the same in PyTorch, given the module and the inputs.
-        iterations: how many there are.
+        nodes: an iteration in ONNX, without a branch.
+        step: an iteration in PyTorch, of h, x, w and p.
+        carried: the shape of x.
+        weight: that of w.
+        flag: what says whether there is another iteration, if anything does.
+        branches: whether an iteration has a branch, `IF`, of which those nodes are one side.
+        stacks: whether all h are a second result.
+        loops: whether there is more than one iteration.
     """
 
-    model: str
-    step: str
-    torch: Callable[..., Any]
-    iterations: int = ITERATIONS
+    nodes: str
+    step: Callable[..., Any]
+    carried: str = "64"
+    weight: str = "64"
+    flag: str = ""
+    branches: bool = False
+    stacks: bool = False
+    loops: bool = True
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The inputs: so small that iterations contract, and roundings do not grow."""
-        rng, size = np.random.default_rng(0), 64 if SMALL in self.model else 128
-        shape = (size,) if size == 64 else (1, size)
-        x = rng.standard_normal(shape, np.float32)
-        bound = 0.5 if size == 64 else 0.1
-        w = rng.uniform(-bound, bound, shape if size == 64 else (size, size)).astype(np.float32)
-        return x, w, np.array(True), np.array(3 * ITERATIONS)
+    def graph(self, result: str, nodes: str) -> ModelProto:
+        inputs = f"float[{self.carried}] x, float[{self.weight}] w, bool p, int64 n"
+        header = '<ir_version: 9, opset_import: ["" : 18]> agraph'
+        return parser.parse_model(f"{header} ({inputs}) => ({result}) {{ {nodes} }}")
+
+    def one(self, nodes: str) -> ModelProto:
+        """One iteration alone."""
+        result = f"float[{self.carried}] k" + (", bool again" if self.flag else "")
+        return self.graph(result, f"h = Identity(x) {nodes} {self.flag}")
+
+    def whole(self) -> ModelProto:
+        nodes = IF if self.branches else self.nodes
+        if not self.loops:
+            return self.one(nodes)
+        kind = f"float[{self.carried}]"
+        again = self.flag or "again = Identity(more)"
+        row, rows = ("r = Identity(h)", ", float[64] r") if self.stacks else ("", "")
+        body = f"(int64 i, bool more, {kind} h) => (bool again, {kind} k{rows})"
+        body = f"body = step {body} {{ {nodes} {again} {row} }}"
+        most = f"most = Constant<value = int64 {{{ITERATIONS}}}>()"
+        yes = "yes = Constant<value = bool {1}>()"
+        names, result = ("y, s", f"{kind} y, float[m,64] s") if self.stacks else ("y", f"{kind} y")
+        return self.graph(result, f"{most} {yes} {names} = Loop<{body}>(most, yes, x)")
+
+    def in_torch(self, t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
+        h, rows = x, list[Any]()
+        for _ in range(ITERATIONS if self.loops else 1):
+            if self.flag and not bool(h[0] < n):
+                break
+            if self.stacks:
+                rows.append(h)
+            h = self.step(h, x, w, p)
+        return (h, t.stack(rows)) if self.stacks else h
+
+    def case(self) -> Case:
+        """The program on inputs so small that iterations contract, and roundings do not grow."""
+        rng = np.random.default_rng(0)
+        shapes = (tuple(map(int, text.split(","))) for text in (self.carried, self.weight))
+        x = rng.standard_normal(next(shapes), np.float32)
+        bound = 0.5 if self.weight == "64" else 0.1
+        w = rng.uniform(-bound, bound, next(shapes)).astype(np.float32)
+        arrays = [x, w, np.array(True), np.array(3 * ITERATIONS)]
+        return Case(arrays, self.whole(), torch=self.in_torch)
 
 
-def _parsed(text: str) -> ModelProto:
-    return parser.parse_model(f"{HEADER} {text}")
-
-
-def _branch(name: str, nodes: str) -> str:
-    return f"{name} = b () => (float[64] k) {{ {nodes} }}"
-
-
-def _add(h: Any, x: Any, w: Any) -> Any:
+def add(h: Any, x: Any, w: Any, p: Any) -> Any:
     return h * w + x
 
 
-def _looped(step: Callable[..., Any]) -> Callable[..., Any]:
-    def run(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
-        h = x
-        for _ in range(ITERATIONS):
-            h = step(h, x, w)
-        return h
+def chosen(h: Any, x: Any, w: Any, p: Any) -> Any:
+    return h * w + x if bool(p) else h - w
 
-    return run
-
-
-def _while(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
-    h, i = x, 0
-    while i < ITERATIONS and bool(h[0] < n):
-        h, i = _add(h, x, w), i + 1
-    return h
-
-
-def _scan(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
-    h, rows = x, list[Any]()
-    for _ in range(ITERATIONS):
-        rows.append(h)
-        h = _add(h, x, w)
-    return h, t.stack(rows)
-
-
-def _chosen(t: Any, x: Any, w: Any, p: Any, n: Any) -> Any:
-    h = x
-    for _ in range(ITERATIONS):
-        h = _add(h, x, w) if bool(p) else h - w
-    return h
-
-
-_IF = f"k = If<{_branch('then_branch', ADD)}, {_branch('else_branch', 'k = Sub(h, w)')}>(p)"
-_LESS = "f = CastLike(n, x) z = Constant<value_ints = [0]>() e = Gather(k, z) l = Less(e, f) "
-_FLAG = _LESS + "again = Squeeze(l)"
 
 FLOWS = {
-    "if, 64 numbers": Flow(
-        _one(SMALL, _IF),
-        _one(SMALL, ADD),
-        lambda t, x, w, p, n: _add(x, x, w) if bool(p) else x - w,
-        1,
-    ),
-    "loop, 64 numbers": Flow(
-        _loop(SMALL, _body("float[64]", ADD)), _one(SMALL, ADD), _looped(_add)
-    ),
+    "if, 64 numbers": Flow(ADD, chosen, branches=True, loops=False),
+    "loop, 64 numbers": Flow(ADD, add),
     "loop, 1 x 128 by 128 x 128": Flow(
-        _loop(LARGE, _body("float[1,128]", PRODUCT)),
-        _one(LARGE, PRODUCT),
-        _looped(lambda h, x, w: (h @ w + x).tanh()),
+        PRODUCT, lambda h, x, w, p: (h @ w + x).tanh(), "1,128", "128,128"
     ),
-    "loop with a condition, 64 numbers": Flow(
-        _loop(SMALL, _body("float[64]", ADD + " " + _FLAG, "")),
-        _one(SMALL, ADD + " " + _FLAG, "k, again"),
-        _while,
-    ),
-    "loop that stacks, 64 numbers": Flow(
-        _loop(SMALL, _body("float[64]", ADD, row="r = Identity(h)"), "y, s"),
-        _one(SMALL, ADD),
-        _scan,
-    ),
-    "if in a loop, 64 numbers": Flow(
-        _loop(SMALL, _body("float[64]", _IF)), _one(SMALL, ADD), _chosen
-    ),
+    "loop with a condition, 64 numbers": Flow(ADD, add, flag=FLAG),
+    "loop that stacks, 64 numbers": Flow(ADD, add, stacks=True),
+    "if in a loop, 64 numbers": Flow(ADD, chosen, branches=True),
 }
 
 
 def run(name: str, flow: Flow, *, threads: int = 1, rounds: int = ROUNDS) -> Row:
-    """Time one case: calls, and kernels with and without control flow in machine code.
-
-    Raises:
-        LeftOutError: if no peer is installed.
-        SystemExit: if none has the same result.
-    """
-    arrays, model = flow.arrays(), _parsed(flow.model)
-    exe, step = (
-        sw.compile(sw.from_onnx(proto), threads=threads) for proto in (model, _parsed(flow.step))
-    )
-    calls: dict[str, Call] = {OURS: lambda: exe(*arrays)}
-    calls |= in_onnx(model, arrays, threads) | in_torch(flow.torch, arrays, threads)
-    result = timed(name, calls, threads, measured=partial(measure, rounds=rounds))
-    count = max(1, REPEAT // flow.iterations)
+    """Time one case: calls, and kernels with and without control flow in machine code."""
+    case = flow.case()
+    result = timed(name, case, threads, rounds)
+    step = sw.compile(sw.from_onnx(flow.one(flow.nodes)), threads=threads)
+    iterations = ITERATIONS if flow.loops else 1
+    count = max(1, REPEAT // iterations)
     # The kernels write to the results of the last calls, which have to be there still.
-    results = exe(*arrays), step(*arrays)
-    found = measure({"whole": kernels(exe, count), "step": kernels(step, REPEAT)}, rounds=rounds)
+    results = result.exe(*case.arrays), step(*case.arrays)
+    calls = {"whole": kernels(result.exe, count), "step": kernels(step, REPEAT)}
+    found = measure(calls, rounds=rounds)
     del results
-    whole = found["whole"].minimum / count / flow.iterations
-    alone = found["step"].minimum / REPEAT
-    seconds = {"iteration": whole, "kernels": alone, "above": whole - alone}
+    whole, kernel = found["whole"].minimum / count / iterations, found["step"].minimum / REPEAT
+    seconds = {"iteration": whole, "kernels": kernel, "above": whole - kernel}
     facts = {title: f"{value * 1e9:.0f} ns" for title, value in seconds.items()}
     return result.row(facts, goal=None)
 

@@ -9,27 +9,21 @@ four types between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from harness import Row, Table, processor_times, timed
-from peers import OURS, torch_call
+from harness import Case, Make, Table, run
+from peers import torch_call
 from torch_geometric import nn
 
 import stepwell as sw
 from stepwell.frontends import gnn
 
 NODES, EDGES, WIDTH, DIM, HEADS, RELATIONS = 50_000, 500_000, 64, 16, 4, 8
-TOLERANCE = 1e-4
-"""The largest difference to torch-geometric's result, relative to its largest element."""
-
-
-Calls = Callable[[int], tuple[Callable[[], Any], Callable[[], Any]]]
-"""For a number of threads, a call of ours and one of torch-geometric's."""
 
 
 def network(*widths: int) -> Any:
@@ -46,9 +40,7 @@ def layers(network: Any) -> list[gnn.Layer]:
     ]
 
 
-def layer(
-    kind: str, *args: Any, extra: str = "", ours: Sequence[str] = (), **options: Any
-) -> Calls:
+def layer(kind: str, *args: Any, extra: str = "", ours: Sequence[str] = (), **options: Any) -> Make:
     """A layer of torch-geometric, and ours with the same weights.
 
     Args:
@@ -59,7 +51,7 @@ def layer(
         options: those of torch-geometric's.
     """
 
-    def calls(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    def make() -> Case:
         torch.manual_seed(0)
         given = [network(*a) if isinstance(a, tuple) else a for a in args or (WIDTH, WIDTH)]
         theirs = getattr(nn, kind)(*given, **options).eval()
@@ -72,7 +64,7 @@ def layer(
             edge_attr=sw.TensorSpec((None, DIM)) if extra == "attr" else None,
             edge_type=sw.TensorSpec((None,), "i64") if extra == "type" else None,
         )
-        exe, rng = sw.compile(module, threads=threads), np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         x = rng.standard_normal((NODES, WIDTH), np.float32)
         edges = rng.integers(0, NODES, (2, EDGES))
         extras: dict[str, np.ndarray] = {
@@ -82,12 +74,23 @@ def layer(
         }
         more = [extras[extra]] if extra else []
         arrays = [edges, *more, x] if extra == "weight" else [edges, x, *more]
-        return lambda: exe(*arrays), torch_call(theirs, [x, edges, *more], threads)
+        return beside(module, arrays, theirs, x, edges, *more)
 
-    return calls
+    return make
 
 
-def hetero(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def beside(module: sw.Module, arrays: Sequence[Any], theirs: Any, *given: Any) -> Case:
+    """A program, and the layer of torch-geometric on other arguments."""
+    return Case(
+        arrays,
+        module=module,
+        others=lambda threads: {"torch-geometric": torch_call(theirs, given, threads)},
+        tolerance=1e-4,
+        goals=(1.0, 1.0),
+    )
+
+
+def hetero() -> Case:
     """A `SAGEConv` for each of four types of edges between two types of nodes."""
     torch.manual_seed(0)
     rng, nodes = np.random.default_rng(0), ("author", "paper")
@@ -98,22 +101,16 @@ def hetero(threads: int) -> tuple[Callable[[], Any], Callable[[], Any]]:
         dict.fromkeys(kinds, gnn.EdgeListSpec()),
         dict.fromkeys(nodes, sw.TensorSpec((None, WIDTH))),
     )
-    exe = sw.compile(module, threads=threads)
     x = {name: rng.standard_normal((NODES // 2, WIDTH), np.float32) for name in nodes}
     edges = {kind: rng.integers(0, NODES // 2, (2, EDGES // len(kinds))) for kind in kinds}
     xs = {name: torch.from_numpy(array) for name, array in x.items()}
     ends = {kind: torch.from_numpy(array) for kind, array in edges.items()}
-
-    def call() -> Any:
-        found = theirs(xs, ends)
-        return torch.cat([found[name] for name in nodes])
-
-    ours = lambda: np.concatenate(exe(*edges.values(), *x.values()))  # noqa: E731
-    return ours, torch_call(call, (), threads)
+    arrays = [*edges.values(), *x.values()]
+    return beside(module, arrays, lambda: list(map(theirs(xs, ends).get, nodes)))
 
 
 _OF_HEADS = (WIDTH, WIDTH // HEADS)
-CASES: dict[str, Calls] = {
+CASES: dict[str, Make] = {
     "GCNConv": layer("GCNConv"),
     "GraphConv, weighted": layer("GraphConv", extra="weight"),
     "GraphConv, max": layer("GraphConv", ours=["aggr"], aggr="max"),
@@ -140,16 +137,4 @@ CASES: dict[str, Calls] = {
 }
 
 
-def run(name: str, make: Calls, *, threads: int = 1, rounds: int = 5) -> Row:
-    """Time one layer.
-
-    Raises:
-        SystemExit: if the results differ.
-    """
-    ours, theirs = make(threads)
-    calls = {OURS: ours, "torch-geometric": theirs}
-    measured = partial(processor_times, rounds=rounds)
-    return timed(name, calls, threads, TOLERANCE, measured, "minimum").row(goal=1.0)
-
-
-TABLES = [Table("layer", CASES, run)]
+TABLES = [Table("layer", CASES, partial(run, rounds=5, by="minimum", clock="processor"))]

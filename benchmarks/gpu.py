@@ -10,13 +10,11 @@ without a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from harness import RATIO, LeftOutError, Row, Table, difference, leading
+from harness import RATIO, Case, LeftOutError, Make, Row, Table, difference
 from models import Weights, built, layers
 from peers import installed, tensor
 from rmat import graph_of
@@ -30,66 +28,46 @@ TOLERANCE = 2e-5
 _COPIES = ("copy to the device", "copy to the host")
 
 
-@dataclass(frozen=True)
-class Work:
-    """A program on a GPU.
-
-    Attributes:
-        module: the program.
-        arrays: its inputs.
-        peer: the same as a function of the module `torch` and of tensors, if there is one.
-        flops: the floating-point operations of a call, where they decide.
-        moved: the bytes that it has to read and write, where they decide.
-    """
-
-    module: sw.Module
-    arrays: Sequence[Any]
-    peer: Callable[..., Any] | None = None
-    flops: int = 0
-    moved: int = 0
-
-
 def _numbers(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, np.float32)
 
 
-def product(size: int) -> Work:
+def product(size: int) -> Case:
     """A product of two square matrices."""
     arrays = [_numbers(size, size), _numbers(size, size, seed=1)]
     module = built(lambda b, x, y: b.matmul(x, y), *arrays)
-    return Work(module, arrays, lambda torch, x, y: x @ y, flops=2 * size**3)
+    return Case(arrays, module=module, torch=lambda t, x, y: x @ y, flops=2.0 * size**3)
 
 
-def sparse_product(nodes: int, edges: int, width: int) -> Work:
+def sparse_product(nodes: int, edges: int, width: int) -> Case:
     """A product of the matrix of a graph with a power law, and features."""
     a, x = graph_of(nodes, edges).to_csr(), _numbers(nodes, width)
     module = built(lambda b, a, x: b.spmm(a, x), a, x)
-    moved = a.nnz * (8 + 4 * width) + x.nbytes
-    return Work(module, [a, x], lambda torch, a, x: a @ x, moved=moved)
+    return Case([a, x], module=module, torch=lambda t, a, x: a @ x, flops=0)
 
 
-def rows(rows: int, columns: int, norm: bool) -> Work:
+def rows(rows: int, columns: int, norm: bool) -> Case:
     """Softmax, or a layer norm, of rows."""
     x, w = _numbers(rows, columns), Weights()
     scale, bias = w.positive(columns), w.array(columns)
     if not norm:
         module = built(lambda b, x: b.softmax(x), x)
-        return Work(module, [x], lambda torch, x: x.softmax(1), moved=2 * x.nbytes)
+        return Case([x], module=module, torch=lambda t, x: x.softmax(1), flops=0)
     module = built(lambda b, x, s, t: b.layer_norm(x, s, t), x, scale, bias)
 
     def peer(torch: Any, x: Any, s: Any, t: Any) -> Any:
         return torch.nn.functional.layer_norm(x, (columns,), s, t)
 
-    return Work(module, [x, scale, bias], peer, moved=2 * x.nbytes)
+    return Case([x, scale, bias], module=module, torch=peer, flops=0)
 
 
-def network(batch: int, *widths: int) -> Work:
+def network(batch: int, *widths: int) -> Case:
     """Dense layers."""
     x = _numbers(batch, widths[0])
-    return Work(built(lambda b, x: layers(b, x, *widths), x), [x])
+    return Case([x], module=built(lambda b, x: layers(b, x, *widths), x))
 
 
-def graph_network(kind: str, nodes: int, edges: int, *widths: int) -> Work:
+def graph_network(kind: str, nodes: int, edges: int, *widths: int) -> Case:
     """Two layers on a graph that is a constant."""
     w, graph = Weights(), graph_of(nodes, edges)
     (first, hidden, last), x = widths, _numbers(nodes, widths[0])
@@ -104,10 +82,10 @@ def graph_network(kind: str, nodes: int, edges: int, *widths: int) -> Work:
         attention = [w.array(heads, hidden // heads) for _ in range(2)]
         parts = [gnn.GATConv(w.scaled(hidden, first), *attention, bias=w.array(hidden))]
     features = sw.TensorSpec(x.shape, "f32")
-    return Work(gnn.Sequential(*parts).to_module(graph, features=features), [x])
+    return Case([x], module=gnn.Sequential(*parts).to_module(graph, features=features))
 
 
-CASES: dict[str, Callable[[], Work]] = {
+CASES: dict[str, Make] = {
     "MLP 784-128-10, batch 1": partial(network, 1, 784, 128, 10),
     "MLP 784-128-10, batch 64": partial(network, 64, 784, 128, 10),
     "product 512": partial(product, 512),
@@ -126,8 +104,7 @@ CASES: dict[str, Callable[[], Work]] = {
 
 
 @cache
-def made(name: str) -> Work:
-    """The work of a case."""
+def made(name: str) -> Case:
     return CASES[name]()
 
 
@@ -139,26 +116,25 @@ def compiled(name: str, target: str) -> sw.Executable:
         SystemExit: if there is no such device.
     """
     try:
-        return sw.compile(made(name).module, target=target)
+        return sw.compile(made(name).program, target=target)
     except sw.TargetError as error:
         raise SystemExit(str(error)) from error
 
 
-def compared(name: str, case: Callable[[], Work], *, target: str = "cuda") -> Row:
+def compared(name: str, make: Make, *, target: str = "cuda") -> Row:
     """Compare the result of a case with that of the host.
 
     Raises:
         SystemExit: if there is no GPU, or it is too far away.
     """
-    exe, work = compiled(name, target), made(name)
-    found = leading(exe(*work.arrays))
-    apart = difference(found, leading(sw.compile(work.module)(*work.arrays)))
+    exe, case = compiled(name, target), made(name)
+    apart = difference(exe(*case.arrays), sw.compile(case.program)(*case.arrays))
     if not apart <= TOLERANCE:
         raise SystemExit(f"{name}: {apart:.1e} of the largest element away from the host")
     return {"difference to the host": f"{apart:.1e}"}
 
 
-def timed(name: str, case: Callable[[], Work], *, target: str = "cuda", repeat: int = 20) -> Row:
+def timed(name: str, make: Make, *, target: str = "cuda", repeat: int = 20) -> Row:
     """Time the kernels of a case, and torch's.
 
     Raises:
@@ -166,42 +142,41 @@ def timed(name: str, case: Callable[[], Work], *, target: str = "cuda", repeat: 
     """
     if target.endswith("emulated"):
         raise LeftOutError("times of an emulator say nothing")
-    exe, work = compiled(name, target), made(name)
-    profile = exe.profile(*work.arrays, repeat=repeat)
-    kernels = [row for row in profile.kernels if row.name not in _COPIES]
-    seconds = sum(row.seconds for row in kernels)
+    exe, case = compiled(name, target), made(name)
+    profile, result = exe.profile(*case.arrays, repeat=repeat), exe(*case.arrays)
+    seconds = sum(row.seconds for row in profile.kernels if row.name not in _COPIES)
     row = {"kernels": duration(seconds), "call": duration(profile.seconds)}
-    if work.flops:
-        row["rate"] = f"{work.flops / seconds / 1e12:.1f} TFLOP/s"
-    elif work.moved:
-        row["rate"] = f"{work.moved / seconds / 1e9:.0f} GB/s"
-    if (peer := torch_seconds(work, leading(exe(*work.arrays)), repeat)) is not None:
+    if case.flops:
+        row["rate"] = f"{case.flops / seconds / 1e12:.1f} TFLOP/s"
+    elif case.flops is not None:
+        row["rate"] = f"{case.moved(result) / seconds / 1e9:.0f} GB/s"
+    if (peer := torch_seconds(case, result, repeat)) is not None:
         row |= {"torch": duration(peer), RATIO: f"{peer / seconds:.2f}"}
     return row
 
 
-def torch_seconds(work: Work, ours: np.ndarray, repeat: int) -> float | None:
+def torch_seconds(case: Case, ours: np.ndarray, repeat: int) -> float | None:
     """The time of a call of torch on its GPU; None without either.
 
     Raises:
         SystemExit: if it has another result.
     """
-    if work.peer is None or not installed("torch"):
+    if case.torch is None or not installed("torch"):
         return None
     import torch
 
     if not torch.cuda.is_available():
         return None
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    tensors = [tensor(array).cuda() for array in work.arrays]
+    tensors = [tensor(array).cuda() for array in case.arrays]
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     with torch.inference_mode():
-        apart = difference(work.peer(torch, *tensors).cpu().numpy(), ours)
+        apart = difference(case.torch(torch, *tensors).cpu().numpy(), ours)
         if not apart <= TOLERANCE:
             raise SystemExit(f"torch: {apart:.1e} of the largest element away from our result")
         begin.record()
         for _ in range(repeat):
-            work.peer(torch, *tensors)
+            case.torch(torch, *tensors)
         end.record()
         torch.cuda.synchronize()
     return begin.elapsed_time(end) / 1e3 / repeat

@@ -21,7 +21,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
@@ -29,19 +29,17 @@ from typing import Any
 import numpy as np
 import torch
 from cases import load, power_law_ends, words
-from harness import LeftOutError, Row, Table, timed
-from peers import OURS, Call, torch_call
+from harness import Case, LeftOutError, Row, Table, limits, timed
+from peers import Call, torch_call
 from torch_geometric.nn import GCN, RGCNConv, models
 from torch_geometric.utils import to_torch_csr_tensor
 
 import stepwell as sw
 from stepwell.core.algebra.dims import Dim
 from stepwell.core.errors import ImportModelError
-from stepwell.runtime.limits import MachineLimits, known_limits
-from stepwell.tools.timing import duration, measure
+from stepwell.runtime.limits import MachineLimits
+from stepwell.tools.timing import duration
 
-TOLERANCE = 1e-4
-"""The largest difference to a peer's result, relative to its largest element."""
 PYG, CSR, INDUCTOR = "torch-geometric", "with CSR", "inductor"
 GOALS = {PYG: 8.0, "best": 3.0}
 NEAR = 1.25
@@ -130,10 +128,6 @@ class Network:
     def given(self) -> tuple[Any, ...]:
         """What our program takes, as tensors."""
         return self.csr if self.from_csr and self.csr is not None else self.args
-
-    def arrays(self) -> list[Any]:
-        """The same; dense tensors as arrays."""
-        return [tensor if tensor.is_sparse_csr else tensor.numpy() for tensor in self.given]
 
 
 def basic(kind: str, make: Callable[[], Graph], from_csr: bool = False) -> Network:
@@ -239,31 +233,27 @@ def run(name: str, make: Callable[[], Network], *, threads: int = 1, rounds: int
 
     Raises:
         LeftOutError: if its data is missing, or we cannot import it.
-        SystemExit: if no peer has the same result.
     """
     network = make()
     try:
         module = sw.from_torch(network.model, network.given, dynamic_shapes=network.sizes)
     except ImportModelError as error:
         raise LeftOutError(str(error).splitlines()[0]) from error
-    exe = sw.compile(module, threads=threads)
-    arrays = network.arrays()
-    calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **peers(network, threads)}
-    rounds = rounds or (FEW_ROUNDS if len(exe(*arrays)) > LARGE else ROUNDS)
-    result = timed(name, calls, threads, TOLERANCE, partial(measure, rounds=rounds))
-    limits = known_limits(threads)
-    bounds, ours = network.work.bounds(limits), result.seconds()
+    arrays = [x if x.is_sparse_csr else x.numpy() for x in network.given]
+    others = partial(peers, network)
+    case = Case(arrays, module=module, others=others, tolerance=1e-4)
+    rounds = rounds or (FEW_ROUNDS if len(network.args[0]) > LARGE else ROUNDS)
+    result = timed(name, case, threads, rounds)
+    bounds, ours = network.work.bounds(limits(threads)), result.seconds()
     near = ours <= NEAR * max(bounds)
     first = result.over(PYG) if PYG in result.times else math.nan
     facts = {
-        f"products at {limits.gflops:.0f} GFLOP/s": duration(bounds[0]),
+        f"products at {limits(threads).gflops:.0f} GFLOP/s": duration(bounds[0]),
         "gathers": duration(bounds[1]),
         "of bound": f"{max(bounds) / ours:.0%}",
-        "memory": f"{memory(exe, module, arrays) / 1e6:.1f} MB",
+        "memory": f"{memory(result.exe, module, arrays) / 1e6:.1f} MB",
         "over the first": f"{first:.1f}" if near or first >= GOALS[PYG] else f"[red]{first:.1f}[/]",
     }
-    if INDUCTOR not in calls:
-        result = replace(result, missing={INDUCTOR: "needs a C++ compiler", **result.missing})
     return result.row(facts, None if near else GOALS["best"])
 
 
@@ -279,14 +269,18 @@ def memory(exe: sw.Executable, module: sw.Module, arrays: Sequence[Any]) -> int:
     return 0 if found is None else Dim.parse(found[1]).substitute(sizes).value
 
 
-def peers(network: Network, threads: int) -> dict[str, Call]:
+def peers(network: Network, threads: int) -> dict[str, Call | str]:
     """The network in torch-geometric, and by Inductor."""
     model, args, csr = network.model, network.args, network.csr
-    found = {PYG: torch_call(lambda: model(*args), (), threads)}
+    found: dict[str, Call | str] = {PYG: torch_call(lambda: model(*args), (), threads)}
     if csr is not None:
         found[CSR] = torch_call(lambda: model(*csr), (), threads)
-    if compiler() is not None:
+    # The C++ compiler that Inductor finds.
+    names = [os.environ.get("CXX"), "g++", "clang++"]
+    if any(name and shutil.which(name) for name in names):
         found[INDUCTOR] = inductor(network, threads)
+    else:
+        found[INDUCTOR] = "needs a C++ compiler"
     return found
 
 
@@ -299,12 +293,6 @@ def inductor(network: Network, threads: int) -> Call:
     with torch._dynamo.config.patch(flags):
         call()
     return call
-
-
-def compiler() -> str | None:
-    """The C++ compiler that Inductor finds."""
-    names = [os.environ.get("CXX"), "g++", "clang++"]
-    return next((found for name in names if name and (found := shutil.which(name))), None)
 
 
 TABLES = [Table("network", NETWORKS, run)]

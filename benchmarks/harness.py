@@ -1,8 +1,8 @@
-"""The harness of all tables: a case and its peers, their times, a table, and its command line.
+"""The harness of all tables: cases and their peers, times, a table, and its command line.
 
 Results are compared before they are timed. All calls of a case are timed in one process, their
-rounds interleaved; a ratio is the best peer's time over ours, of medians where nothing else is
-said. A peer whose result differs has no time, and its cell says so.
+rounds interleaved; a ratio is the best peer's time over ours. A peer that refuses a model, or whose
+result differs, has no time, and its cell says so.
 """
 
 from __future__ import annotations
@@ -10,33 +10,98 @@ from __future__ import annotations
 import argparse
 import inspect
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
 from statistics import median
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import rich.table
-from peers import OURS, Call, library_threads, missing
+from onnx import ModelProto
+from peers import OURS, Call, in_onnx, in_torch, library_threads, missing
 from rich.console import Console
 from rich.progress import track
 from rich.text import Text
+from scipy.sparse import csr_array
 
 import stepwell as sw
-from stepwell.runtime.limits import known_limits
-from stepwell.tools.timing import ROUNDS, Timing, duration, measure
+from stepwell.runtime.limits import measure_limits
+from stepwell.tools.timing import ROUND_SECONDS, ROUNDS, Timing, duration, measure
 
 NEARLY_AS_FAST = 1 / 1.3
 """A smaller ratio is marked, where a case has no other goal."""
 RATIO = "ratio to best"
+limits = cache(measure_limits)
+"""The limits of this machine, by the number of threads."""
 Row = dict[str, str]
 """Cells by the titles of their columns, with the markup of rich."""
 
 
 class LeftOutError(Exception):
     """A case cannot be measured here; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, what it is called with, and the same in its peers.
+
+    Attributes:
+        arrays: the inputs.
+        proto: the program in ONNX.
+        module: the program; by default that of `proto`.
+        engines: those that take `proto`.
+        torch: the program in PyTorch, given the module `torch`, the inputs and `weights`.
+        weights: constants that a call reads, and that PyTorch gets as further arguments.
+        others: makes calls in other peers for a number of threads, by their names, or says why
+            there is none.
+        tolerance: the largest difference to a peer's result, relative to its largest element.
+        flops: the floating-point operations of a call; 0 where memory bounds it, None where neither
+            says much.
+        reads_all: whether a call reads all floats, or just as many as there are results.
+        goals: the least ratios on one thread and on more.
+        exact: computes the exact result, from which the distances of all results are shown.
+    """
+
+    arrays: Sequence[Any]
+    proto: ModelProto | None = None
+    module: sw.Module | None = None
+    engines: Iterable[str] = ("onnxruntime",)
+    torch: Callable[..., Any] | None = None
+    weights: Sequence[Any] = ()
+    others: Callable[[int], Mapping[str, Call | str]] = lambda threads: {}
+    tolerance: float = 1e-5
+    flops: float | None = None
+    reads_all: bool = True
+    goals: tuple[float | None, float | None] = (NEARLY_AS_FAST, NEARLY_AS_FAST)
+    exact: Callable[[], np.ndarray] | None = None
+
+    @cached_property
+    def program(self) -> sw.Module:
+        if self.module is not None:
+            return self.module
+        assert self.proto is not None
+        return sw.from_onnx(self.proto)
+
+    def peers(self, threads: int) -> dict[str, Call | str]:
+        """The peers that are installed, each on the inputs, or why one refuses the program."""
+        found: dict[str, Call | str] = {**self.others(threads)}
+        found |= in_torch(self.torch, [*self.arrays, *self.weights], threads)
+        if self.proto is not None:
+            found |= in_onnx(self.proto, self.arrays, threads, self.engines)
+        return found
+
+    def moved(self, result: np.ndarray) -> int:
+        """The bytes that have to be read and written."""
+        parts = list[np.ndarray]()
+        for x in [*self.arrays, *self.weights]:
+            parts += (x.data, x.indices, x.indptr) if isinstance(x, csr_array) else (x,)
+        floats = sum(part.nbytes for part in parts if part.dtype.kind == "f")
+        others = sum(part.nbytes for part in parts) - floats
+        return result.nbytes + others + (floats if self.reads_all else min(floats, result.nbytes))
+
+
+Make = Callable[[], Case]
 
 
 @dataclass(frozen=True)
@@ -77,7 +142,7 @@ class Table:
                 found = self.row(name, chosen[name], **options)
                 for cells in [found] if isinstance(found, dict) else found:
                     yield ahead | cells
-            except LeftOutError as reason:
+            except (LeftOutError, ModuleNotFoundError) as reason:
                 console.print(f"{name} is left out: {reason}")
 
 
@@ -109,14 +174,7 @@ def show(rows: Sequence[Row], markdown: bool, console: Console) -> None:
 
 
 def command(tables: Sequence[Table], name: str, about: str, arguments: Sequence[str]) -> None:
-    """Print tables, as a command line says.
-
-    Args:
-        tables: all of one module.
-        name: that of the module.
-        about: its docstring.
-        arguments: those after the name.
-    """
+    """Print the tables of the module of this name and docstring, as a command line says."""
     parser = argparse.ArgumentParser(
         prog=f"run.py {name}",
         description=about,
@@ -154,42 +212,25 @@ def command(tables: Sequence[Table], name: str, about: str, arguments: Sequence[
             console.print(table.summary(found))
 
 
-class Case(ABC):
-    """A program, what it is called with, and the same in its peers."""
-
-    tolerance: ClassVar[float] = 1e-5
-    """The largest difference to a peer's result, relative to its largest element."""
-
-    @abstractmethod
-    def module(self) -> sw.Module:
-        """The program."""
-
-    @abstractmethod
-    def arrays(self) -> Sequence[Any]:
-        """The inputs."""
-
-    def peers(self, arrays: Sequence[Any], threads: int) -> dict[str, Call]:
-        """The peers that are installed, each on the inputs."""
-        return {}
-
-    def moved(self, arrays: Sequence[Any], result: np.ndarray) -> int:
-        """The bytes that have to be read and written: all inputs and the result."""
-        return result.nbytes + sum(array.nbytes for array in arrays)
-
-
 @dataclass(frozen=True)
 class Result:
     """The times of the compiled program and of its peers.
 
     Attributes:
-        times: by the names of those that took them.
+        exe: the compiled program.
+        results: those of everyone.
+        times: of everyone whose result is right.
         missing: why other peers have no time.
-        by: what the ratio is of, "median" or "minimum".
+        facts: the processor times of the import and the compilation.
+        by: what ratios are of, "median" or "minimum".
     """
 
+    exe: sw.Executable
+    results: Mapping[str, list[np.ndarray]]
     times: Mapping[str, Timing]
-    missing: Mapping[str, str] = field(default_factory=dict[str, str])
-    by: str = "median"
+    missing: Mapping[str, str]
+    facts: Row
+    by: str
 
     def seconds(self, who: str = OURS) -> float:
         """The time that ratios are of."""
@@ -215,9 +256,9 @@ class Result:
         return {OURS: times.pop(OURS), **(facts or {}), **times, **self.missing, RATIO: ratio}
 
 
-def leading(result: Any) -> np.ndarray:
-    """The first of several results."""
-    return np.asarray(result[0] if isinstance(result, tuple | list) else result)
+def arrays_of(result: Any) -> list[np.ndarray]:
+    """One or several results."""
+    return list(map(np.array, result if isinstance(result, tuple | list) else [result]))
 
 
 def difference(found: np.ndarray, other: np.ndarray) -> float:
@@ -231,36 +272,55 @@ def difference(found: np.ndarray, other: np.ndarray) -> float:
 
 def timed(
     name: str,
-    calls: Mapping[str, Call],
-    threads: int,
-    tolerance: float = Case.tolerance,
-    measured: Callable[[Mapping[str, Call]], Mapping[str, Timing]] = measure,
+    case: Case,
+    threads: int = 1,
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
     by: str = "median",
+    clock: str = "elapsed",
 ) -> Result:
-    """Compare the result of each peer with ours, and time those that have the same.
+    """Compile a case, compare the result of each peer with ours, and time those that agree.
 
     Args:
         name: that of the case.
-        calls: ours and those of the peers.
-        threads: those that the BLAS of NumPy may take.
-        tolerance: the largest difference to a peer's result, relative to its largest element.
-        measured: times the calls.
-        by: what the ratio is of, "median" or "minimum".
+        case: the case.
+        threads: how many threads each may take.
+        rounds: the number of rounds, which are interleaved.
+        seconds: the time for a call in a round.
+        by: what ratios are of, "median" or "minimum".
+        clock: "elapsed", or "processor" for that of single calls.
 
     Raises:
         LeftOutError: if no peer is installed.
         SystemExit: if none has the same result.
     """
-    first = {who: leading(call()) for who, call in calls.items()}
-    ours = first.pop(OURS)
-    if not first:
+    starts = [time.process_time()]
+    for make in (lambda: case.program, lambda: sw.compile(case.program, threads=threads)):
+        exe: Any = make()
+        starts.append(time.process_time())
+    peers = case.peers(threads)
+    calls = {OURS: lambda: exe(*case.arrays)}
+    calls |= {who: call for who, call in peers.items() if not isinstance(call, str)}
+    refused = {who: reason for who, reason in peers.items() if isinstance(reason, str)}
+    results = {who: arrays_of(call()) for who, call in calls.items()}
+    if len(calls) == 1:
         raise LeftOutError("no peer that computes it is installed")
-    wrong = [who for who, other in first.items() if not difference(ours, other) <= tolerance]
-    if len(wrong) == len(first):
+    # Of several results, some peers return the first one only.
+    apart = {who: max(map(difference, results[OURS], others)) for who, others in results.items()}
+    wrong = [who for who, difference in apart.items() if not difference <= case.tolerance]
+    if len(wrong) == len(calls) - 1:
         raise SystemExit(f"{name}: {', '.join(wrong)}: a different result")
+    calls = {who: call for who, call in calls.items() if who not in wrong}
     with library_threads(threads):
-        times = measured({who: call for who, call in calls.items() if who not in wrong})
-    return Result(times, dict.fromkeys(wrong, "wrong result"), by)
+        if clock == "elapsed":
+            times = measure(calls, rounds=rounds, seconds=seconds)
+        else:
+            times = processor_times(calls, rounds)
+    start, read, end = starts
+    facts = {} if case.proto is None else {"import": duration(read - start)}
+    facts["compile"] = duration(end - read)
+    missing = refused | dict.fromkeys(wrong, "wrong result")
+    return Result(exe, results, times, missing, facts, by)
 
 
 def processor_times(
@@ -276,19 +336,31 @@ def processor_times(
     return {who: Timing(min(times), median(times)) for who, times in samples.items()}
 
 
-def run(name: str, case: Case, *, threads: int = 1, rounds: int = ROUNDS) -> Row:
-    """Compile and time a case, and compare it with a read of as many bytes as it moves.
-
-    Raises:
-        LeftOutError: if no peer is installed.
-        SystemExit: if none has the same result.
-    """
-    arrays = case.arrays()
-    exe = sw.compile(case.module(), threads=threads)
-    moved = case.moved(arrays, leading(exe(*arrays)))
-    calls: dict[str, Call] = {OURS: lambda: exe(*arrays), **case.peers(arrays, threads)}
-    result = timed(name, calls, threads, case.tolerance, partial(measure, rounds=rounds))
-    _, least = known_limits(threads).seconds(0, moved, moved)
-    seconds = result.seconds()
-    facts = {"GB/s": f"{moved / seconds / 1e9:.0f}", "of limit": f"{least / seconds:.0%}"}
-    return result.row(facts)
+def run(
+    name: str,
+    make: Make,
+    *,
+    threads: int = 1,
+    rounds: int = ROUNDS,
+    seconds: float = ROUND_SECONDS,
+    by: str = "median",
+    clock: str = "elapsed",
+) -> Row:
+    """The row of a case: its compilation, its times, and its rate beside that of the machine."""
+    case = make()
+    result = timed(name, case, threads, rounds, seconds, by, clock)
+    facts, goal = dict(result.facts), case.goals[threads > 1]
+    if goal not in (None, NEARLY_AS_FAST):
+        facts["goal"] = f"{goal:.2f}"
+    if case.flops is not None:
+        moved = case.moved(result.results[OURS][0])
+        rate, unit = (case.flops, "GFLOP/s") if case.flops else (moved, "GB/s")
+        least = limits(threads).seconds(int(case.flops), moved, moved)
+        facts["rate"] = f"{rate / result.seconds() / 1e9:.0f} {unit}"
+        facts["of limit"] = f"{(least[0] or least[1]) / result.seconds():.0%}"
+    if case.exact is not None:
+        exact = case.exact()
+        errors = {who: difference(result.results[who][0], exact) for who in result.times}
+        facts["error"] = f"{errors.pop(OURS):.0e}"
+        facts["errors of peers"] = f"{min(errors.values()):.0e} to {max(errors.values()):.0e}"
+    return result.row(facts, goal)

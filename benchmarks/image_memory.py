@@ -9,28 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-from cnn import MODELS, Loaded
-from harness import LeftOutError, Row, Table
-from onnx import ModelProto
-from peers import OF_IMAGES, OURS, Call, installed
+from cnn import MODELS
+from harness import Make, Row, Table
+from peers import OF_IMAGES, OURS, installed
 from turns import in_a_process
 
 import stepwell as sw
 
 SAVED = "stepwell, saved"
 _STATUS, _PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def ours(proto: ModelProto, arrays: list[np.ndarray], threads: int) -> Call:
-    """The network, compiled in this process."""
-    exe = sw.compile(sw.from_onnx(proto), threads=threads)
-    return lambda: exe(*arrays)
 
 
 def kibibytes(field: str) -> int:
@@ -45,15 +36,18 @@ def child(name: str, who: str, path: str) -> None:
     # Engines print what they think.
     answer = os.dup(1)
     os.dup2(2, 1)
-    proto, arrays, _ = MODELS[name]()
+    case = MODELS[name]()
     # The largest resident set is that from here on.
     _PEAK.write_text("5")
     before = kibibytes("VmRSS")
     try:
         if who == SAVED:
-            call = partial(sw.load(path), *arrays)
+            call = partial(sw.load(path), *case.arrays)
+        elif who == OURS:
+            call = partial(sw.compile(case.program, threads=1), *case.arrays)
         else:
-            call = {OURS: ours, **OF_IMAGES}[who](proto, arrays, 1)
+            assert case.proto is not None
+            call = OF_IMAGES[who](case.proto, case.arrays, 1)
     except RuntimeError:
         return
     for _ in range(3):
@@ -61,25 +55,19 @@ def child(name: str, who: str, path: str) -> None:
     os.write(answer, str(1024 * (kibibytes("VmHWM") - before)).encode())
 
 
-def run(name: str, make: Callable[[], Loaded]) -> Row:
-    """Measure one network in each engine.
-
-    Raises:
-        LeftOutError: if what makes the network is not installed.
-    """
-    try:
-        proto, _, _ = make()
-    except ModuleNotFoundError as error:
-        raise LeftOutError(str(error)) from error
+def run(name: str, make: Make) -> Row:
+    """Measure one network in each engine."""
+    case = make()
     code = "import sys; from image_memory import child; child(*sys.argv[1:])"
     found: Row = {}
     with TemporaryDirectory() as scratch:
         path = str(Path(scratch, "saved.stepwell"))
-        sw.compile(sw.from_onnx(proto), threads=1).save(path)
+        sw.compile(case.program, threads=1).save(path)
         for who in (SAVED, OURS, *filter(installed, OF_IMAGES)):
             taken = in_a_process(code, name, who, path)
             found[who] = f"{taken[0] / 2**20:.0f} MiB" if taken else "refuses the model"
-    weights = sum(len(one.raw_data) for one in proto.graph.initializer)
+    assert case.proto is not None
+    weights = sum(len(one.raw_data) for one in case.proto.graph.initializer)
     return {"weights": f"{weights / 2**20:.0f} MiB"} | found
 
 

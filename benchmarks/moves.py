@@ -1,7 +1,7 @@
 """Programs that only move data, beside the same moves in NumPy, PyTorch and onnxruntime.
 
 Single precision; bytes are those that have to be read and written, and the limit is a read of as
-many. A ratio is the best peer's time over ours, medians of interleaved rounds.
+many.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from harness import Table, run
-from operators import Operator
+from harness import Make, Table, run
+from operators import operator
 from peers import Node
 
-move: Callable[..., Operator] = partial(Operator, reads_all=False, tolerance=0.0)
+move: Callable[..., Make] = partial(operator, reads_all=False, tolerance=0.0)
 
 
-def transpose(shape: tuple[int, ...], *order: int) -> Operator:
+def transpose(shape: tuple[int, ...], *order: int) -> Make:
     """The axes in another order."""
     return move(
         (shape,),
@@ -28,7 +28,7 @@ def transpose(shape: tuple[int, ...], *order: int) -> Operator:
     )
 
 
-def gather(shape: tuple[int, ...], count: int, axis: int) -> Operator:
+def gather(shape: tuple[int, ...], count: int, axis: int) -> Make:
     """Rows, or elements of the last axis, by constant indices."""
     indices = np.random.default_rng(1).integers(0, shape[axis], count)
     return move(
@@ -40,7 +40,7 @@ def gather(shape: tuple[int, ...], count: int, axis: int) -> Operator:
     )
 
 
-def concat(axis: int, *shapes: tuple[int, ...]) -> Operator:
+def concat(axis: int, *shapes: tuple[int, ...]) -> Make:
     """Two arrays, one after the other."""
     return move(
         shapes,
@@ -51,7 +51,7 @@ def concat(axis: int, *shapes: tuple[int, ...]) -> Operator:
     )
 
 
-def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> Operator:
+def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> Make:
     """A strided part of a matrix."""
     parts = tuple(slice(a, None, s) for a, s in zip(starts, steps, strict=True))
     return move(
@@ -63,7 +63,7 @@ def cut(shape: tuple[int, int], starts: Sequence[int], steps: Sequence[int]) -> 
     )
 
 
-def pad(shape: tuple[int, ...], width: int) -> Operator:
+def pad(shape: tuple[int, ...], width: int) -> Make:
     """Zeros padded around the last two axes."""
     before = [0] * (len(shape) - 2) + [width] * 2
     return move(
@@ -75,7 +75,7 @@ def pad(shape: tuple[int, ...], width: int) -> Operator:
     )
 
 
-def stretch(shape: tuple[int, ...], wide: tuple[int, ...]) -> Operator:
+def stretch(shape: tuple[int, ...], wide: tuple[int, ...]) -> Make:
     """Copies along axes of size 1."""
     return move(
         (shape,),
@@ -86,7 +86,7 @@ def stretch(shape: tuple[int, ...], wide: tuple[int, ...]) -> Operator:
     )
 
 
-MOVES: dict[str, Operator] = {
+CASES: dict[str, Make] = {
     "transpose 512 x 512": transpose((512, 512), 1, 0),
     "transpose 2048 x 2048": transpose((2048, 2048), 1, 0),
     "transpose 10000 x 64": transpose((10000, 64), 1, 0),
@@ -109,4 +109,4 @@ MOVES: dict[str, Operator] = {
     "stretch rows 1 x 512": stretch((1, 512), (1024, 512)),
     "stretch columns 1024 x 1": stretch((1024, 1), (1024, 512)),
 }
-TABLES = [Table("move", MOVES, run)]
+TABLES = [Table("move", CASES, run)]

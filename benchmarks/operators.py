@@ -1,21 +1,19 @@
 """Operators one by one, beside onnxruntime and PyTorch.
 
 Single precision; bytes are those of the inputs and of the result, and the limit is a read of as
-many. A ratio is the best peer's time over ours, medians of interleaved rounds.
+many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import Case, Table, run
+from harness import Case, Make, Table, run
 from models import built
-from peers import Call, Node, in_onnx, in_torch
-
-import stepwell as sw
+from peers import Node
 
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
 Input = tuple[int, ...] | Callable[[np.random.Generator], np.ndarray]
@@ -27,55 +25,42 @@ def places(below: int, *shape: int) -> Input:
     return lambda rng: rng.integers(0, below, shape)
 
 
-@dataclass(frozen=True)
-class Operator(Case):
-    """An operator on inputs, and the same in peers.
+def operator(
+    inputs: Sequence[Input],
+    node: Node | None = None,
+    build: Callable[..., Any] | None = None,
+    torch: Callable[..., Any] | None = None,
+    numpy: Callable[..., np.ndarray] | None = None,
+    **options: Any,
+) -> Make:
+    """An operator on random inputs, and the same in peers.
 
-    Attributes:
-        inputs: they are random.
+    Args:
+        inputs: the inputs.
         node: the operator in ONNX.
-        build: adds it to a program; None where the program is that of the node.
+        build: adds it to a program; by default the program is that of the node.
         torch: the operator in PyTorch, given the module and tensors.
         numpy: the operator in NumPy.
-        reads_all: whether all elements of the inputs are read, not just as many as there are
-            results.
-        tolerance: as in `Case`.
+        options: further ones of a case.
     """
 
-    inputs: tuple[Input, ...]
-    node: Node | None = None
-    build: Callable[..., Any] | None = None
-    torch: Callable[..., Any] | None = None
-    numpy: Callable[..., np.ndarray] | None = None
-    reads_all: bool = True
-    tolerance: float = Case.tolerance
-
-    def arrays(self) -> list[np.ndarray]:
+    def make() -> Case:
         rng = np.random.default_rng(0)
-        return [
+        arrays = [
             rng.standard_normal(spec, np.float32) if isinstance(spec, tuple) else spec(rng)
-            for spec in self.inputs
+            for spec in inputs
         ]
+        return Case(
+            arrays,
+            node and node.model(arrays),
+            build and built(build, *arrays),
+            torch=torch,
+            others=lambda threads: {"numpy": partial(numpy, *arrays)} if numpy else {},
+            flops=0,
+            **options,
+        )
 
-    def module(self) -> sw.Module:
-        if self.build is not None:
-            return built(self.build, *self.arrays())
-        assert self.node is not None
-        return sw.from_onnx(self.node.model(self.arrays()))
-
-    def peers(self, arrays: Sequence[np.ndarray], threads: int) -> dict[str, Call]:
-        found: dict[str, Call] = {}
-        if (numpy := self.numpy) is not None:
-            found["numpy"] = lambda: numpy(*arrays)
-        found |= in_torch(self.torch, arrays, threads)
-        if self.node is not None:
-            found |= in_onnx(self.node.model(arrays), arrays, threads)
-        return found
-
-    def moved(self, arrays: Sequence[np.ndarray], result: np.ndarray) -> int:
-        read = sum(array.nbytes for array in arrays if array.dtype.kind == "f")
-        read = read if self.reads_all else min(read, result.nbytes)
-        return result.nbytes + read + sum(a.nbytes for a in arrays if a.dtype.kind != "f")
+    return make
 
 
 def onnx(
@@ -85,10 +70,10 @@ def onnx(
     torch: Callable[..., Any] | None = None,
     reads_all: bool = True,
     **attributes: Any,
-) -> Operator:
+) -> Make:
     """A node of ONNX; the constants follow the inputs."""
     node = Node(kind, attributes, tuple(constants))
-    return Operator(inputs, node, torch=torch, reads_all=reads_all)
+    return operator(inputs, node, torch=torch, reads_all=reads_all)
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -101,19 +86,19 @@ def window(size: int, stride: int = 1, pad: int = 0) -> dict[str, Any]:
     return {"kernel_shape": [size] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
 
 
-def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Operator:
+def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Make:
     """A convolution of a square image."""
     weights = normal(filters, channels, kernel, kernel)
     image = (1, channels, size, size)
     return onnx("Conv", image, constants=[weights], **window(kernel, stride, pad))
 
 
-def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Operator:
+def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Make:
     """A reduction over some axes."""
     return onnx(kind, shape, constants=[np.array(axes)], keepdims=0)
 
 
-def scattered(kind: str, indices: Input, count: int, *shape: int) -> Operator:
+def scattered(kind: str, indices: Input, count: int, *shape: int) -> Make:
     """Rows or numbers that are added at random places of the first axis."""
 
     def in_torch(t: Any, x: Any, i: Any, u: Any) -> Any:
@@ -123,61 +108,61 @@ def scattered(kind: str, indices: Input, count: int, *shape: int) -> Operator:
     return onnx(kind, shape, indices, updates, torch=in_torch, reduction="add")
 
 
-def segments(rows: int, count: int, *width: int) -> Operator:
+def segments(rows: int, count: int, *width: int) -> Make:
     """Sums of some of the rows of a matrix that follow each other, in segments of random sizes."""
 
     def offsets(rng: np.random.Generator) -> np.ndarray:
         return np.array([0, *np.sort(rng.integers(0, rows + 1, count - 1)), rows])
 
-    return Operator(
+    return operator(
         ((rows, *width), offsets),
         build=lambda b, *x: b.segment_reduce(*x),
         torch=lambda t, x, ends: t.segment_reduce(x, "sum", offsets=ends, axis=0),
     )
 
 
-def histogram(count: int, bins: int, *weights: Input) -> Operator:
+def histogram(count: int, bins: int, *weights: Input) -> Make:
     """Counts of integers, or sums of their weights."""
-    return Operator(
+    return operator(
         (places(bins, count), *weights),
         build=lambda b, x, w=None: b.histogram(x, bins=bins, weights=w),
         torch=lambda t, *x: t.bincount(*x, minlength=bins),
     )
 
 
-def sorting(*shape: int) -> Operator:
+def sorting(*shape: int) -> Make:
     """The sorted elements of rows."""
-    return Operator(
+    return operator(
         (shape,),
         build=lambda b, x: b.sort(x)[0],
         torch=lambda t, x: x.sort(dim=1, stable=True).values,
     )
 
 
-def argsort(*shape: int) -> Operator:
+def argsort(*shape: int) -> Make:
     """Where the sorted elements of rows come from."""
-    return Operator(
+    return operator(
         (shape,),
         build=lambda b, x: b.sort(x)[1],
         torch=lambda t, x: x.argsort(stable=True, dim=1),
     )
 
 
-def top_k(k: int, *shape: int) -> Operator:
+def top_k(k: int, *shape: int) -> Make:
     """The largest elements of rows, and where they come from."""
     return onnx("TopK", shape, constants=[np.array([k])], torch=lambda t, x: x.topk(k).values)
 
 
-def search(size: int, count: int) -> Operator:
+def search(size: int, count: int) -> Make:
     """The places of random numbers in a sorted row."""
-    return Operator(
+    return operator(
         (lambda rng: np.sort(rng.standard_normal(size, np.float32)), (count,)),
         build=lambda b, *x: b.searchsorted(*x),
         torch=lambda t, row, values: t.searchsorted(row, values),
     )
 
 
-OPERATORS: dict[str, Operator] = {
+CASES: dict[str, Make] = {
     "GlobalAveragePool": onnx("GlobalAveragePool", IMAGE),
     "GlobalMaxPool": onnx("GlobalMaxPool", IMAGE),
     "AveragePool 2x2, stride 2": onnx("AveragePool", IMAGE, **window(2, 2)),
@@ -228,7 +213,7 @@ OPERATORS: dict[str, Operator] = {
     "CumSum of columns": onnx(
         "CumSum", MATRIX, constants=[np.array(0)], torch=lambda t, x: x.cumsum(0)
     ),
-    "CumProd of rows": Operator(
+    "CumProd of rows": operator(
         (MATRIX,),
         build=lambda b, x: b.cumulative(x, kind="prod"),
         torch=lambda t, x: x.cumprod(1),
@@ -292,4 +277,4 @@ OPERATORS: dict[str, Operator] = {
         torch=lambda t, i: t.zeros(len(i), 256).scatter_(1, i[:, None], 1.0),
     ),
 }
-TABLES = [Table("operator", OPERATORS, run)]
+TABLES = [Table("operator", CASES, run)]

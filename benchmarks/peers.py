@@ -11,7 +11,7 @@ import importlib.util
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -202,13 +202,16 @@ OF_IMAGES: Mapping[str, Maker] = {**OF_ONNX, "MNN": mnn, "ncnn": ncnn}
 
 
 def in_onnx(
-    model: ModelProto,
-    inputs: Sequence[np.ndarray],
-    threads: int,
-    names: Sequence[str] = ("onnxruntime",),
-) -> dict[str, Call]:
-    """The model in those of these peers that are installed."""
-    return {name: OF_IMAGES[name](model, inputs, threads) for name in names if installed(name)}
+    model: ModelProto, inputs: Sequence[np.ndarray], threads: int, names: Iterable[str]
+) -> dict[str, Call | str]:
+    """The model in those of these peers that are installed, or why one refuses it."""
+    found = dict[str, Call | str]()
+    for name in filter(installed, names):
+        try:
+            found[name] = OF_IMAGES[name](model, inputs, threads)
+        except RuntimeError as error:
+            found[name] = f"refuses the model: {str(error).strip().splitlines()[-1]}"
+    return found
 
 
 def torch_call(function: Callable[..., Any], arrays: Sequence[Any], threads: int) -> Call:

@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from statistics import geometric_mean
 
+import moves
+import operators
+import squares
 import symbolic_batch
 from cases import CASES
-from harness import Case, Row, Table
-from moves import MOVES
-from operators import OPERATORS
-from sparse_products import GRAPHS, Product
-from squares import COLUMNS, SQUARES
+from harness import Make, Row, Table
+from sparse_products import GRAPHS, product
 from turns import Worker, compared, turns, versions
 
 import stepwell as sw
@@ -39,42 +39,40 @@ CODE = "code of "
 """A question for the machine code of a program, not for the time of it."""
 NAMES = re.compile(r"#.*|^\s*\.\w+.*|\.?\w*[A-Za-z]\w*_\w+|\.L\w+", re.M)
 """Text that is no instruction: comments, directives, the names of functions and labels."""
-Program = tuple[Callable[[], Case], int]
+Program = tuple[Make, int]
 """The function that makes a case, and the number of threads."""
 
 
 def programs() -> Iterator[tuple[str, Program]]:
     """All programs by their names."""
     for threads in (1, 2):
-        for name, (make, _) in CASES.items():
+        for name, make in CASES.items():
             yield f"{name}, {threads} threads", (make, threads)
-    for name, make in {**SQUARES, **COLUMNS}.items():
+    for name, make in {**squares.CASES, **moves.CASES, **operators.CASES}.items():
         yield name, (make, 1)
-    for name, case in {**MOVES, **OPERATORS}.items():
-        yield name, (lambda case=case: case, 1)
     for name, case in symbolic_batch.CASES.items():
         for batch in case.batches:
-            yield f"{name}, any batch, {batch}", (partial(case.of_any, batch), 1)
+            yield f"{name}, any batch, {batch}", (case.of_any(batch), 1)
     for threads in (1, 2):
         for width in WIDTHS:
             for kind in GRAPHS:
                 name = f"sparse product, {kind}, {width} columns, {threads} threads"
-                yield name, (partial(Product, kind, width), threads)
+                yield name, (partial(product, kind, width), threads)
 
 
 @lru_cache(maxsize=1)
 def _call(name: str) -> Callable[[], object]:
     make, threads = PROGRAMS[name]
     case = make()
-    exe = sw.compile(case.module(), threads=threads, records=False)
-    return partial(exe, *case.arrays())
+    exe = sw.compile(case.program, threads=threads, records=False)
+    return partial(exe, *case.arrays)
 
 
 def seconds(name: str) -> float:
     """The seconds of a call of a program, or a number that stands for its machine code."""
     if name.startswith(CODE):
         make, threads = PROGRAMS[name.removeprefix(CODE)]
-        exe = sw.compile(make().module(), threads=threads)
+        exe = sw.compile(make().program, threads=threads)
         code = "\n".join(NAMES.sub("", exe.ir("asm")).split())
         return int.from_bytes(hashlib.sha256(code.encode()).digest()[:6])
     return measure({name: _call(name)}, rounds=1)[name].minimum

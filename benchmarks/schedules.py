@@ -105,5 +105,5 @@ def longest(rows: Sequence[Row]) -> str:
     return f"longest: {row['time']}, @{row['kernel']} of {row['program']}"
 
 
-PROGRAMS = {name: lambda make=make: make().program for name, (make, _) in CASES.items()} | OTHERS
+PROGRAMS = {name: lambda make=make: make().program for name, make in CASES.items()} | OTHERS
 TABLES = [Table("program", PROGRAMS, rows, summary=longest)]

@@ -1,7 +1,7 @@
 """Models of scikit-learn, as skl2onnx writes them, beside onnxruntime.
 
-Models are trained on random numbers, so that trees of a forest are large. Results are compared
-before they are timed: labels are equal, scores within 1e-5.
+Models are trained on random numbers, so that trees of a forest are large. Labels are equal, scores
+within 1e-5.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from harness import Row, Table, timed
+from harness import Case, Make, Table, run
 from onnx import ModelProto
-from peers import OURS, Call, in_onnx
 from skl2onnx import to_onnx
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -27,9 +26,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-
-import stepwell as sw
-from stepwell.tools.timing import ROUNDS, measure
 
 FEATURES, EXAMPLES = 20, 2000
 BATCHES = (1, 100, 2000)
@@ -57,6 +53,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
+@cache
 def proto_of(name: str) -> tuple[ModelProto, np.ndarray]:
     """A trained model in ONNX, and the numbers of the examples."""
     x, classes, target = data()
@@ -75,27 +72,13 @@ def forest(rows: int) -> tuple[ModelProto, list[np.ndarray]]:
     return proto, [x[:rows]]
 
 
-@cache
-def trained(name: str, threads: int) -> tuple[Any, sw.Executable]:
-    """A model of ONNX, and its program."""
-    proto, _ = proto_of(name)
-    return proto, sw.compile(sw.from_onnx(proto), threads=threads)
+def case(kind: str, rows: int) -> Case:
+    """A model on a batch."""
+    proto, x = proto_of(kind)
+    return Case([x[:rows]], proto)
 
 
-def run(name: str, case: tuple[str, int], *, threads: int = 1, rounds: int = ROUNDS) -> Row:
-    """Time a model on a batch.
-
-    Raises:
-        LeftOutError: if onnxruntime is not installed.
-        SystemExit: if its results differ.
-    """
-    kind, rows = case
-    proto, exe = trained(kind, threads)
-    batch = data()[0][:rows]
-    calls: dict[str, Call] = {OURS: lambda: exe(batch), **in_onnx(proto, [batch], threads)}
-    measured = partial(measure, rounds=rounds)
-    return timed(name, calls, threads, measured=measured, by="minimum").row()
-
-
-CASES = {f"{name}, rows: {rows}": (name, rows) for name in MODELS for rows in BATCHES}
-TABLES = [Table("model", CASES, run)]
+CASES: dict[str, Make] = {
+    f"{kind}, rows: {rows}": partial(case, kind, rows) for kind in MODELS for rows in BATCHES
+}
+TABLES = [Table("model", CASES, partial(run, by="minimum"))]

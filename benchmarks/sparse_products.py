@@ -1,23 +1,24 @@
-"""Times products of a sparse matrix and a dense one beside SciPy and PyTorch.
+"""Products of a sparse matrix and a dense one beside SciPy and PyTorch, and stored dense.
 
 The matrix is that of a graph: one whose nodes have about the same degree, one whose degrees follow
 a power law, and the same with the nodes of the highest degrees last, which is the worst case for
 threads with equal numbers of rows. It is an input with indices of 32 or 64 bits; our time includes
-checking them. All programs run in one process, their rounds interleaved. A ratio is the best peer's
-minimum over ours.
+checking them. Ratios are of minima.
+
+The second table has products with a mostly empty constant, stored dense and stored sparse; the
+costs in `passes/graph/sparsify_constant.py` are fitted to it.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
-from harness import RATIO, Case, Row, Table, timed
+from harness import RATIO, Case, Make, Row, Table, run
 from models import built
-from peers import OURS, Call, in_torch
 from rich.text import Text
 from scipy.sparse import csr_array
 
@@ -31,71 +32,40 @@ MOST_ELEMENTS = 1 << 21
 KINDS = (("float32", "int32"), ("float64", "int32"), ("float32", "int64"))
 """Types of numbers and of indices."""
 GRAPHS = ("even", "skewed", "heavy last")
-ROUND_SECONDS = 0.003
 
 
-@dataclass(frozen=True)
-class Product(Case):
+def product(graph: str, width: int, dtype: str = "float32", index: str = "int32") -> Case:
     """A x, for the matrix A of a random graph; all of `GRAPHS` have about as many entries."""
-
-    graph: str
-    width: int
-    dtype: str = "float32"
-    index: str = "int32"
-
-    @property
-    def nodes(self) -> int:
-        """The number of rows."""
-        return min(NODES, MOST_ELEMENTS // self.width)
-
-    def module(self) -> sw.Module:
-        """The program, which does not depend on the graph."""
-        short = self.dtype.replace("float", "f")
-        a = sw.SparseSpec((self.nodes, self.nodes), short)
-        x = sw.TensorSpec((self.nodes, self.width), short)
-        text = str(built(lambda b, a, x: b.spmm(a, x), a, x))
-        return sw.from_mlir(text.replace("Width = 32", f"Width = {self.index[3:]}"))
-
-    def arrays(self) -> tuple[csr_array, np.ndarray]:
-        rng, nodes = np.random.default_rng(0), self.nodes
-        even = self.graph == "even"
-        weights = np.ones(nodes) if even else (np.arange(nodes) + 10.0) ** -0.9
-        degrees = rng.poisson(weights / weights.sum() * nodes * DEGREE)
-        degrees = np.sort(degrees) if self.graph == "heavy last" else rng.permutation(degrees)
-        rows = np.repeat(np.arange(nodes), degrees)
-        values = rng.standard_normal(len(rows)).astype(self.dtype)
-        columns = rng.integers(0, nodes, len(rows))
-        a = csr_array((values, (rows, columns)), shape=(nodes, nodes))
-        a.indptr, a.indices = a.indptr.astype(self.index), a.indices.astype(self.index)
-        x = np.random.default_rng(1).standard_normal((nodes, self.width)).astype(self.dtype)
-        return a, x
-
-
-@cache
-def compiled(product: Product, threads: int) -> sw.Executable:
-    """The program of a product."""
-    return sw.compile(product.module(), threads=threads)
-
-
-def run(name: str, product: Product, *, threads: int = 1, rounds: int = 5) -> Row:
-    """Time one product.
-
-    Raises:
-        SystemExit: if no peer has the same result.
-    """
-    a, x = product.arrays()
-    exe = compiled(replace(product, graph="any"), threads)
-    calls: dict[str, Call] = {OURS: lambda: exe(a, x), "scipy": lambda: a @ x}
-    calls |= in_torch(lambda t, a, x: a @ x, [a, x], threads)
-    measured = partial(measure, rounds=rounds, seconds=ROUND_SECONDS)
-    return timed(name, calls, threads, measured=measured, by="minimum").row()
+    rng, nodes = np.random.default_rng(0), min(NODES, MOST_ELEMENTS // width)
+    weights = np.ones(nodes) if graph == "even" else (np.arange(nodes) + 10.0) ** -0.9
+    degrees = rng.poisson(weights / weights.sum() * nodes * DEGREE)
+    degrees = np.sort(degrees) if graph == "heavy last" else rng.permutation(degrees)
+    rows = np.repeat(np.arange(nodes), degrees)
+    values = rng.standard_normal(len(rows)).astype(dtype)
+    columns = rng.integers(0, nodes, len(rows))
+    a = csr_array((values, (rows, columns)), shape=(nodes, nodes))
+    a.indptr, a.indices = a.indptr.astype(index), a.indices.astype(index)
+    x = np.random.default_rng(1).standard_normal((nodes, width)).astype(dtype)
+    # The program does not depend on the graph.
+    short = dtype.replace("float", "f")
+    specs = sw.SparseSpec((nodes, nodes), short), sw.TensorSpec((nodes, width), short)
+    text = str(built(lambda b, a, x: b.spmm(a, x), *specs))
+    module = sw.from_mlir(text.replace("Width = 32", f"Width = {index[3:]}"))
+    return Case(
+        [a, x],
+        module=module,
+        torch=lambda t, a, x: a @ x,
+        others=lambda threads: {"scipy": lambda: a @ x},
+        flops=0,
+    )
 
 
 def summary(rows: Sequence[Row]) -> str:
     """The ratios of each graph."""
     found: dict[str, list[float]] = {}
     for row in rows:
-        which = f"{PRODUCTS[row['product']].graph}, threads: {row.get('threads', 'as given')}"
+        graph = row["product"].rpartition(", ")[2]
+        which = f"{graph}, threads: {row.get('threads', 'as given')}"
         found.setdefault(which, []).append(float(Text.from_markup(row[RATIO]).plain))
     means = {which: statistics.geometric_mean(ratios) for which, ratios in found.items()}
     return "\n".join(
@@ -104,10 +74,59 @@ def summary(rows: Sequence[Row]) -> str:
     )
 
 
-PRODUCTS = {
-    f"{width} columns, {dtype}, {index}, {graph}": Product(graph, width, dtype, index)
+PRODUCTS: dict[str, Make] = {
+    f"{width} columns, {dtype}, {index}, {graph}": partial(product, graph, width, dtype, index)
     for width in WIDTHS
     for dtype, index in KINDS
     for graph in GRAPHS
 }
-TABLES = [Table("product", PRODUCTS, run, threads=(1, 2), summary=summary)]
+
+
+SIZE = 1024
+DENSITIES = (0.02, 0.1)
+
+
+def times_constant(b: Any, x: Any, matrix: Any, side: str) -> Any:
+    """matrix times x, or x times the transposed matrix."""
+    if not isinstance(matrix, csr_array):
+        return b.matmul(b.constant(matrix), x) if side == "left" else b.dense(x, b.constant(matrix))
+    if side == "left":
+        return b.spmm(b.constant(matrix), x)
+    return b.transpose(b.spmm(b.constant(matrix), b.transpose(x, [1, 0])), [1, 0])
+
+
+def both_forms(name: str, case: tuple[str, int], *, rounds: int = 5) -> Iterator[Row]:
+    """Time the products of both forms of a matrix, on one thread."""
+    side, columns = case
+    rng = np.random.default_rng(0)
+    full = rng.standard_normal((SIZE, SIZE)).astype(np.float32)
+    shape = (SIZE, columns) if side == "left" else (columns, SIZE)
+    x = rng.standard_normal(shape).astype(np.float32)
+    for density in DENSITIES:
+        matrix = csr_array(np.where(rng.random(full.shape) < density, full, 0))
+        calls = {}
+        for form in (full, matrix):
+            module = built(partial(times_constant, matrix=form, side=side), x)
+            calls[type(form).__name__] = partial(sw.compile(module, threads=1), x)
+        dense, sparse = (timing.minimum for timing in measure(calls, rounds=rounds).values())
+        yield {
+            "density": str(density),
+            "dense GFLOP/s": f"{2e-9 * full.size * columns / dense:.1f}",
+            "sparse GFLOP/s": f"{2e-9 * matrix.nnz * columns / sparse:.1f}",
+            "as fast at a density of": f"{density * dense / sparse:.3f}",
+        }
+
+
+CONSTANTS = {
+    f"constant on the {side}, {columns} columns": (side, columns)
+    for side in ("left", "right")
+    for columns in (1, 4, 8, 16, 64, 256)
+}
+TABLES = [
+    Table(
+        *("product", PRODUCTS, partial(run, rounds=5, seconds=0.003, by="minimum")),
+        threads=(1, 2),
+        summary=summary,
+    ),
+    Table("product", CONSTANTS, both_forms),
+]

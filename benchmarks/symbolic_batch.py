@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import Case, Row, Table
+from harness import Case, Make, Row, Table
 from models import Weights, built, layers
 from rich.text import Text
 
@@ -40,24 +40,12 @@ class Batches:
         """The program for a batch, or for any by the name of a size."""
         return built(self.program, (batch, *self.shape))
 
-    def of_any(self, batch: int) -> OfAny:
+    def inputs(self, batch: int) -> np.ndarray:
+        return np.random.default_rng(batch).standard_normal((batch, *self.shape), np.float32)
+
+    def of_any(self, batch: int) -> Make:
         """The program for any batch, called with this one."""
-        return OfAny(self, batch)
-
-
-@dataclass(frozen=True)
-class OfAny(Case):
-    """A program for any batch, and a batch."""
-
-    program: Batches
-    batch: int
-
-    def module(self) -> sw.Module:
-        return self.program.build("batch")
-
-    def arrays(self) -> list[np.ndarray]:
-        shape = (self.batch, *self.program.shape)
-        return [np.random.default_rng(self.batch).standard_normal(shape, np.float32)]
+        return lambda: Case([self.inputs(batch)], module=self.build("batch"))
 
 
 def mlp(*widths: int) -> Batches:
@@ -101,14 +89,10 @@ CASES = {
 
 
 def rows(name: str, case: Batches, *, threads: int = 1) -> Iterator[Row]:
-    """Time both programs for each batch.
-
-    Raises:
-        SystemExit: if their results differ by more than rounding.
-    """
+    """Time both programs for each batch."""
     symbolic = sw.compile(case.build("batch"), threads=threads)
     for batch in case.batches:
-        (x,) = case.of_any(batch).arrays()
+        x = case.inputs(batch)
         fixed = sw.compile(case.build(batch), threads=threads)
         if not np.allclose(fixed(x), symbolic(x), rtol=1e-3, atol=1e-3):
             raise SystemExit(f"{name}: the programs differ for a batch of {batch}")
