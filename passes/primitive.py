@@ -21,7 +21,6 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from ..core.building.creation import copied
@@ -29,7 +28,7 @@ from ..core.errors import explain, first_line
 from ..core.ir.context import decide
 from ..core.pipelines.budgets import Budget
 from ..dialects.loop.handles import Forwarded
-from ..dialects.loop.nests import Consumed, ScheduleError, kernel_named
+from ..dialects.loop.nests import Consumed, ScheduleError, kernel_named, put_in_place
 from ..dialects.loop.ops import ForOp, KernelOp
 from ..dialects.loop.proofs.levels import check_kernel, is_on_device
 from ..dialects.stages import reach_scheduled
@@ -154,9 +153,7 @@ def _fitting(function: Function) -> Function:
             fact = f"the levels of a device in @{kernel.sym_name.data} do not allow it"
             hint = "take the step before loops are bound"
             raise ScheduleError(explain(name, f"{fact}: {first_line(error)}", hint=hint)) from error
-        if kernel.parent is not None:
-            Rewriter.replace_op(kernel, new, [])
-        return new
+        return put_in_place(new, kernel)
 
     return cast(Function, step)
 

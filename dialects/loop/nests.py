@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 from xdsl.dialects import math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from ...core.errors import explain
 from ...core.ir.provenance import origin
@@ -45,6 +46,13 @@ Consumed: TypeAlias = Annotated[KernelOp, "consumed"]
 A primitive that returns has consumed it: what it returns has parts of it and, in a module, takes
 its place. One that refuses has left it as it was. Clone a kernel that is still needed.
 """
+
+
+def put_in_place(new: KernelOp, old: KernelOp) -> KernelOp:
+    """The first kernel, in the place of the other one where that is in a module."""
+    if old.parent is not None:
+        Rewriter.replace_op(old, new, [])
+    return new
 
 
 def refusal(

@@ -51,7 +51,13 @@ from ....core.ir.typed import owned
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.handles import forward
-from ....dialects.loop.nests import Consumed, loop_named, loops_named, refusal
+from ....dialects.loop.nests import (
+    Consumed,
+    loop_named,
+    loops_named,
+    put_in_place,
+    refusal,
+)
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, YieldOp
 from ....dialects.loop.proofs.in_place import read_in, written_in
 from ....dialects.loop.rebuild import Rebuild
@@ -97,8 +103,7 @@ def merge(kernel: Consumed, first: str, second: str) -> KernelOp:
     if range_of(one) != range_of(other):
         raise refusal(STEP, kernel, other, f'has another range than "{first}"')
     if parallel:
-        _check_parallel(kernel, one, other, between)
-        new = _MergeParallel(kernel, one, other).run()
+        new = _merged_parallel(kernel, one, other, between)
     else:
         new = _Merge(kernel, one, other, _earlier(kernel, one, other, between)).run()
     return noted(new, "merge", first, second)
@@ -129,10 +134,16 @@ def _earlier(
     return earlier
 
 
-def _check_parallel(
+def _merged_parallel(
     kernel: KernelOp, one: ForOp, other: ForOp, between: Sequence[Operation]
-) -> None:
-    """Check that what is between two loops may come first, and that iterations are independent."""
+) -> KernelOp:
+    """The kernel with parallel loops that are one, between which nothing has to stay.
+
+    Whether their iterations are independent is seen on a copy, which then takes its place.
+
+    Raises:
+        ScheduleError: if they are not.
+    """
     names = [loop.loop_name.data for loop in (one, other)]
     written = written_in(kernel, one)
     for op in between:
@@ -140,10 +151,11 @@ def _check_parallel(
             fact = f'{op.name} in front of it has to come after "{names[0]}"'
             raise refusal(STEP, kernel, other, fact)
     copy = copied(kernel)
-    first, second = loops_named(STEP, copy, names)
-    for found in _MergeParallel(copy, first, second).run().dependences(names[:1]):
+    new = _MergeParallel(copy, *loops_named(STEP, copy, names)).run()
+    for found in new.dependences(names[:1]):
         fact = f'cannot be one with "{names[0]}": {found}'
         raise refusal(STEP, kernel, other, fact)
+    return put_in_place(new, kernel)
 
 
 def _reduction(kernel: KernelOp, name: str) -> ForOp:
