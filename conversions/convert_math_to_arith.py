@@ -3,9 +3,9 @@
 LLVM lowers `llvm.exp` of a vector to a call of the C library for each lane. Here each function
 becomes a few dozen instructions on all lanes at once: the formulas are in `polynomials.py` and
 `arcs.py`, each with its maximum error over all of f32, for f64 in `doubles.py` and
-`double_arcs.py`, and for both in `hyperbolic.py`. `circles.py` and `double_circles.py` are for
-devices. Source: `math`. Target: `arith` and those
-operations of `math` that are one instruction.
+`double_arcs.py`, and for both in `hyperbolic.py`. `circles.py` is for f32, `double_circles.py` for
+devices. Source: `math`. Target: `arith`, those operations of `math` that are one instruction, and
+`scf.if` around what few numbers need.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from itertools import zip_longest
 
 from xdsl.context import Context
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, ModuleOp, bf16, f16, f32, f64
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    ModuleOp,
+    VectorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+)
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
@@ -58,6 +67,7 @@ _F32: dict[type[Operation], _Expansion] = {
     math.AsinhOp: rounded_once(hyperbolic.asinh),
     math.AtanOp: arcs.atan,
     math.AtanhOp: rounded_once(hyperbolic.atanh),
+    math.CosOp: circles.by_library(circles.cos, math.CosOp),
     math.CoshOp: rounded_once(hyperbolic.cosh),
     math.Exp2Op: polynomials.exp2,
     math.ExpM1Op: polynomials.expm1,
@@ -66,7 +76,9 @@ _F32: dict[type[Operation], _Expansion] = {
     math.Log2Op: polynomials.log2,
     math.LogOp: polynomials.log,
     math.PowFOp: power.power,
+    math.SinOp: circles.by_library(circles.sin, math.SinOp),
     math.SinhOp: rounded_once(hyperbolic.sinh),
+    math.TanOp: circles.by_library(circles.tan, math.TanOp),
     math.TanhOp: polynomials.tanh,
 }
 
@@ -91,14 +103,17 @@ _F64: dict[type[Operation], _Expansion] = {
 }
 
 _ON_DEVICE: dict[tuple[type[Operation], Attribute | None], _Expansion] = {
-    (math.CosOp, f32): circles.cos,
-    (math.SinOp, f32): circles.sin,
-    (math.TanOp, f32): circles.tan,
+    (math.CosOp, f32): circles.of_any(circles.cos),
+    (math.SinOp, f32): circles.of_any(circles.sin),
+    (math.TanOp, f32): circles.of_any(circles.tan),
     (math.CosOp, f64): double_circles.cos,
     (math.SinOp, f64): double_circles.sin,
     (math.TanOp, f64): double_circles.tan,
 }
-"""Functions that the C library has where there is one."""
+"""Functions that the C library has where there is one, for some or all numbers."""
+
+_BRANCHING = (math.CosOp, math.SinOp, math.TanOp)
+"""Functions of f32 that ask for something of all lanes of a vector, which has one dimension."""
 
 _CONSTANT_POWERS: dict[float, _Expansion] = {
     -1.0: polynomials.reciprocal,
@@ -138,7 +153,11 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
         exponent = _constant(op.rhs)
         if exponent in _CONSTANT_POWERS:
             return _CONSTANT_POWERS[exponent], (op.lhs,)
-    element = get_element_type_or_self(op.results[0].type) if op.results else None
+    kind = op.results[0].type if op.results else None
+    element = None if kind is None else get_element_type_or_self(kind)
+    expansion = None if target.device is None else _ON_DEVICE.get((type(op), element))
+    if expansion is not None:
+        return expansion, tuple(op.operands)
     if element == f64:
         # A product of pairs is precise by what a fused multiply-add does not round.
         pairs = isinstance(op, math.PowFOp)
@@ -150,10 +169,10 @@ def _expansion(op: Operation, target: Target) -> tuple[_Expansion, tuple[SSAValu
         expansion = polynomials.quick_erf if quick else polynomials.erf
     elif isinstance(op, math.ExpOp) and upstream.AT_MOST_64 in op.attributes:
         expansion = polynomials.exp_of_small
+    elif isinstance(kind, VectorType) and kind.get_num_dims() != 1:
+        expansion = None if type(op) in _BRANCHING else _F32.get(type(op))
     else:
         expansion = _F32.get(type(op))
-    if expansion is None and target.device is not None:
-        expansion = _ON_DEVICE.get((type(op), element))
     return None if expansion is None else (expansion, tuple(op.operands))
 
 
@@ -298,11 +317,12 @@ class ConvertMathToArithPass(ModulePass):
     Requires: nothing; `math` operations may stand anywhere.
     Order: before `convert-to-llvm`, which has slower functions for what is left.
     Leaves: no acos, acosh, asin, asinh, atan, atanh, cosh, erf, exp, exp2, expm1, log, log1p, log2,
-    sinh, tanh of f32 and f64, no powf of f32, and no rsqrt and no powf with an exponent of -1,
-    -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma. Operations that
-    are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and other functions
-    stay for `convert-math-to-llvm`; on a target without fma that one is a product and a sum. For a
-    target with a device, no cos, sin and tan of f32 and f64 are left.
+    sinh, tanh of f32 and f64, no cos, powf, sin and tan of f32, and no rsqrt and no powf with an
+    exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma.
+    Operations that are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and
+    other functions stay for `convert-math-to-llvm`; on a target without fma that one is a product
+    and a sum. For a target with a device, no cos, sin and tan of f64 are left; for others, those of
+    f32 leave angles from 2^20 on, in a branch, to those of f64.
     Numbers of 16 bits are computed with in f32 where the target has no arithmetic for them, and f16
     is converted by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.

@@ -7,9 +7,9 @@ operation and returns its value.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     DenseIntOrFPElementsAttr,
@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from ...core.building.creation import created
@@ -178,6 +178,23 @@ class Arithmetic:
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """a where the condition holds, else b."""
         return self._emit(upstream.SelectOp, (condition, a, b), a.type, {})
+
+    def unless_all(
+        self, condition: SSAValue, value: SSAValue, otherwise: Callable[[], SSAValue]
+    ) -> SSAValue:
+        """A value where a condition holds in all lanes, else another one, computed in a branch."""
+        if isinstance(condition.type, VectorType):
+            reduction = upstream.ReductionOp(condition, "and")
+            reduction.location = self.location
+            self._ops.append(reduction)
+            condition = reduction.dest
+        around, self._ops = self._ops, []
+        computed = otherwise()
+        branches = [[scf.YieldOp(value)], [*self._ops, scf.YieldOp(computed)]]
+        regions = [Region(Block(ops)) for ops in branches]
+        op = created(scf.IfOp, (condition,), (value.type,), {}, {}, self.location, regions)
+        self._ops = [*around, op]
+        return op.results[0]
 
     def polynomial(
         self, x: SSAValue, coefficients: Sequence[float], type: Attribute | None = None

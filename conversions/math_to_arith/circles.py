@@ -1,20 +1,27 @@
-"""Sine, cosine and tangent of f32 for devices, which have no C library: computed in f64.
+"""Sine, cosine and tangent of f32, computed in f64 and rounded once, to 0.51 ulp.
 
 An angle is n quarters of a circle and a rest up to pi/4. Below 2^20 the rest follows from two parts
-of pi/2. Beyond, the bits of 2/pi that decide are multiplied by the significand in integers (M.
-Payne and R. Hanek, Radian Reduction for Trigonometric Functions, 1983). Results are rounded once,
-to 0.51 ulp.
+of pi/2. Beyond, the C library takes over. A device has none: there, the bits of 2/pi that decide
+are multiplied by the significand in integers (M. Payne and R. Hanek, Radian Reduction for
+Trigonometric Functions, 1983).
 """
 
 from __future__ import annotations
 
 import math as scalar_math
+from collections.abc import Callable
+from typing import TypeAlias
 
 from xdsl.dialects import arith, math
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
+
+Expansion: TypeAlias = Callable[[Arithmetic, SSAValue], SSAValue]
+Reduction: TypeAlias = Callable[[Arithmetic, SSAValue], tuple[SSAValue, SSAValue]]
+"""The rest and the number of quarters of an angle of 0 or more."""
+Function: TypeAlias = Callable[[Arithmetic, SSAValue, Reduction], SSAValue]
 
 QUARTERS = 2 / scalar_math.pi
 # pi/2 in two parts, the first of 33 bits: n times it is exact.
@@ -42,52 +49,83 @@ _COS = tuple((-1) ** n / scalar_math.factorial(2 * n) for n in range(8))
 """cos(r) in r^2, relative error 2^-49."""
 
 
-def sin(e: Arithmetic, x: SSAValue) -> SSAValue:
+def sin(e: Arithmetic, x: SSAValue, reduced: Reduction) -> SSAValue:
     """The sine; that of a zero is the zero."""
-    sine, cosine, quarters = _of_angle(e, x)
+    sine, cosine, quarters = _of_angle(e, x, reduced)
     found = e.select(is_odd(e, quarters), cosine, sine)
     return _rounded(e, negated(e, found, quarters), x)
 
 
-def cos(e: Arithmetic, x: SSAValue) -> SSAValue:
+def cos(e: Arithmetic, x: SSAValue, reduced: Reduction) -> SSAValue:
     """The cosine."""
-    sine, cosine, quarters = _of_angle(e, x)
+    sine, cosine, quarters = _of_angle(e, x, reduced)
     found = e.select(is_odd(e, quarters), sine, cosine)
     ahead = e.wrapping(arith.AddiOp, quarters, e.wide_bits(1))
     return _rounded(e, negated(e, found, ahead))
 
 
-def tan(e: Arithmetic, x: SSAValue) -> SSAValue:
+def tan(e: Arithmetic, x: SSAValue, reduced: Reduction) -> SSAValue:
     """The tangent; that of a zero is the zero."""
-    sine, cosine, quarters = _of_angle(e, x)
+    sine, cosine, quarters = _of_angle(e, x, reduced)
     odd, d = is_odd(e, quarters), e.in_f64()
     over = e.select(odd, cosine, sine)
     under = e.select(odd, e.unary(arith.NegfOp, sine), cosine)
     return _rounded(e, d.div(over, under), x)
 
 
-def _of_angle(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """|x| = n pi/2 + r: the sine and the cosine of r in f64, and an integer that is n mod 4.
-
-    They are NaN where x is an infinity or NaN.
-    """
-    d, size = e.in_f64(), e.unary(math.AbsFOp, x)
-    wide = e.cast(upstream.ExtFOp, size, e.f64)
-    near, large = _near(d, wide), _far(e, size)
-    is_near = e.compare("olt", size, e.constant(LARGE))
-    rest, quarters = (e.select(is_near, a, b) for a, b in zip(near, large, strict=True))
-    rest = d.add(rest, d.sub(wide, wide))
+def _of_angle(
+    e: Arithmetic, x: SSAValue, reduced: Reduction
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """|x| = n pi/2 + r: the sine and the cosine of r in f64, and an integer that is n mod 4."""
+    d = e.in_f64()
+    rest, quarters = reduced(e, e.unary(math.AbsFOp, x))
     square = d.mul(rest, rest)
     sine = d.mul(rest, d.polynomial(square, _SIN))
     return sine, d.polynomial(square, _COS), quarters
 
 
-def _near(d: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+def of_any(function: Function) -> Expansion:
+    """A function of all angles. It is NaN for an infinity or NaN."""
+    return lambda e, x: function(e, x, _any)
+
+
+def by_library(function: Function, kind: type[Operation]) -> Expansion:
+    """A function that leaves angles that are not near, and NaN, to the C library, in f64.
+
+    It is called for vectors that have one; the results of other lanes are the same as without.
+    """
+
+    def expand(e: Arithmetic, x: SSAValue) -> SSAValue:
+        found = function(e, x, _near)
+        is_near = _is_near(e, e.unary(math.AbsFOp, x))
+
+        def otherwise() -> SSAValue:
+            called = e.unary(kind, e.cast(upstream.ExtFOp, x, e.f64))
+            return e.select(is_near, found, _rounded(e, called))
+
+        return e.unless_all(is_near, found, otherwise)
+
+    return expand
+
+
+def _is_near(e: Arithmetic, x: SSAValue) -> SSAValue:
+    return e.compare("olt", x, e.constant(LARGE))
+
+
+def _any(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The rest and the number of quarters for x >= 0; an infinity or NaN has no rest."""
+    d, is_near = e.in_f64(), _is_near(e, x)
+    pairs = zip(_near(e, x), _far(e, x), strict=True)
+    rest, quarters = (e.select(is_near, near, far) for near, far in pairs)
+    return d.add(rest, d.sub(wide := e.cast(upstream.ExtFOp, x, e.f64), wide)), quarters
+
+
+def _near(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The rest and the number of quarters for x below 2^20."""
-    rounded = d.fma(x, d.constant(QUARTERS), d.constant(ROUND))
-    n = d.sub(rounded, d.constant(ROUND))
-    minus = d.unary(arith.NegfOp, n)
-    rest = d.fma(minus, d.constant(_QUARTER), x)
+    d, wide = e.in_f64(), e.cast(upstream.ExtFOp, x, e.f64)
+    rounded = d.fma(wide, d.constant(QUARTERS), d.constant(ROUND))
+    minus = d.sub(d.constant(ROUND), rounded)
+    rest = d.fma(minus, d.constant(_QUARTER), wide)
     rest = d.fma(minus, d.constant(_QUARTER_REST), rest)
     return rest, d.bitcast(rounded, d.i64)
 
@@ -100,11 +138,11 @@ def _far(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """
     bits = e.bitcast(x, e.i32)
     fraction = e.integer(arith.AndIOp, bits, e.bits(0x7FFFFF))
-    m = e.cast(arith.ExtUIOp, e.integer(arith.OrIOp, fraction, e.bits(0x800000)), e.i64)
+    m = e.cast(upstream.ExtUIOp, e.integer(arith.OrIOp, fraction, e.bits(0x800000)), e.i64)
     # The first bit is number k - 2 after the point, where k is the exponent - 23.
     exponent = e.integer(arith.ShRUIOp, bits, e.bits(23))
     first = e.wrapping(arith.SubiOp, exponent, e.bits(127 + 23 + 2 - 32))
-    shift = e.cast(arith.ExtUIOp, e.integer(arith.AndIOp, first, e.bits(31)), e.i64)
+    shift = e.cast(upstream.ExtUIOp, e.integer(arith.AndIOp, first, e.bits(31)), e.i64)
     words = [_word(e, x, n) for n in range(4)]
     half = e.wide_bits(32)
 
@@ -129,7 +167,7 @@ def _far(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     rounding = e.wrapping(arith.AddiOp, product, e.wide_bits(1 << 61))
     quarters = e.integer(arith.ShRUIOp, rounding, e.wide_bits(62))
     whole = e.wrapping(arith.ShLIOp, quarters, e.wide_bits(62))
-    rest = e.cast(arith.SIToFPOp, e.wrapping(arith.SubiOp, product, whole), e.f64)
+    rest = e.cast(upstream.SIToFPOp, e.wrapping(arith.SubiOp, product, whole), e.f64)
     return e.in_f64().mul(rest, e.double(scalar_math.pi / 2 * 2.0**-62)), quarters
 
 
@@ -145,7 +183,7 @@ def _word(e: Arithmetic, x: SSAValue, number: int) -> SSAValue:
 
 def is_odd(e: Arithmetic, number: SSAValue) -> SSAValue:
     """Whether an integer is odd."""
-    return e.cast(arith.TruncIOp, number, e.i1)
+    return e.cast(upstream.TruncIOp, number, e.i1)
 
 
 def negated(e: Arithmetic, value: SSAValue, quarters: SSAValue) -> SSAValue:

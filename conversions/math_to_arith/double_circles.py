@@ -14,6 +14,7 @@ from itertools import pairwise
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.upstream import ops as upstream
 from .arithmetic import Arithmetic
 from .circles import LARGE, QUARTERS, ROUND, TWO_OVER_PI, is_odd, negated, signed
 from .doubles import Pair, quick_two_sum, quotient, two_product, two_sum
@@ -135,7 +136,7 @@ def _far(e: Arithmetic, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
     parts = [_upper(e, most, arith.ShRSIOp), _lower(e, most), _upper(e, least), _lower(e, least)]
     # Each is a multiple of what all after it are below.
     parts = [
-        e.mul(e.cast(arith.SIToFPOp, part, e.f64), e.constant(2.0**power))
+        e.mul(e.cast(upstream.SIToFPOp, part, e.f64), e.constant(2.0**power))
         for part, power in zip(parts, (-30, -62, -94, -126), strict=True)
     ]
     rest, less = quick_two_sum(e, parts[0], parts[1])

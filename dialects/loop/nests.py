@@ -23,7 +23,7 @@ EXPENSIVE: frozenset[type[Operation]] = frozenset(
     (
         *(math.ErfOp, math.ExpOp, math.Exp2Op, math.ExpM1Op, math.PowFOp, math.TanhOp),
         *(math.AcosOp, math.AsinOp, math.AtanOp, math.SinhOp, math.CoshOp),
-        *(math.AcoshOp, math.AsinhOp, math.AtanhOp),
+        *(math.AcoshOp, math.AsinhOp, math.AtanhOp, math.CosOp, math.SinOp, math.TanOp),
         *(math.LogOp, math.Log10Op, math.Log1pOp, math.Log2Op),
         RemfOp,
     )

@@ -16,7 +16,8 @@ func.func @lanes(%x: vector<16xf32>, %y: vector<16xf32>) -> vector<16xf32> {
   %7 = math.powf %6, %y : vector<16xf32>
   %8 = math.rsqrt %7 : vector<16xf32>
   %9 = math.tanh %8 : vector<16xf32>
-  func.return %9 : vector<16xf32>
+  %10 = math.sin %9 : vector<16xf32>
+  func.return %10 : vector<16xf32>
 }
 
 // CHECK-LABEL: func.func @scalar

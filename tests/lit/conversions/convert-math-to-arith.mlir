@@ -346,20 +346,46 @@ func.func @rounded_once(%x: f64) -> bf16 {
   func.return %y : bf16
 }
 
-// The C library has them where there is one. A device computes in f64: the rest by two parts of pi/2,
-// or by the bits of 2/pi beyond 2^20.
+// Computed in f64: the rest by two parts of pi/2. From 2^20 on the C library is called, or a device
+// multiplies by the bits of 2/pi.
 // CHECK-LABEL:  func.func @circle(%x: f32) -> f32 {
-// CHECK-NEXT:     math.sin
+// CHECK-NOT:      math.sin
+// CHECK:          %[[NEAR:.*]] = arith.cmpf olt
+// CHECK-NEXT:     scf.if %[[NEAR]] -> (f32) {
+// CHECK-NEXT:       scf.yield
+// CHECK-NEXT:     } else {
+// CHECK-NEXT:       %[[WIDE:.*]] = arith.extf %x : f32 to f64
+// CHECK-NEXT:       %[[FAR:.*]] = math.sin %[[WIDE]] : f64
+// CHECK-NEXT:       %[[NARROW:.*]] = arith.truncf %[[FAR]] : f64 to f32
+// CHECK-NEXT:       arith.select %[[NEAR]], %{{.*}}, %[[NARROW]] : f32
 // DEVICE-LABEL: func.func @circle(%x: f32) -> f32 {
 // DEVICE-NOT:     math.sin
-// DEVICE:         %[[WIDE:.*]] = arith.extf %{{.*}} : f32 to f64
+// DEVICE:         arith.cmpf olt
+// DEVICE-NEXT:    %[[WIDE:.*]] = arith.extf %{{.*}} : f32 to f64
 // DEVICE-NEXT:    %[[N:.*]] = math.fma %[[WIDE]]
 // DEVICE:         arith.muli %{{.*}}, %{{.*}} : i64
-// DEVICE:         arith.cmpf olt
 // DEVICE:         arith.truncf %{{.*}} : f64 to f32
 func.func @circle(%x: f32) -> f32 {
   %y = math.sin %x : f32
   func.return %y : f32
+}
+
+// A vector takes the branch if one of its lanes needs it.
+// CHECK-LABEL:  func.func @circles(%x: vector<8xf32>) -> vector<8xf32> {
+// CHECK:          %[[NEAR:.*]] = arith.cmpf olt
+// CHECK-NEXT:     %[[ALL:.*]] = vector.reduction <and>, %[[NEAR]] : vector<8xi1> into i1
+// CHECK-NEXT:     scf.if %[[ALL]] -> (vector<8xf32>) {
+func.func @circles(%x: vector<8xf32>) -> vector<8xf32> {
+  %y = math.cos %x : vector<8xf32>
+  func.return %y : vector<8xf32>
+}
+
+// There is no such question of several dimensions.
+// CHECK-LABEL:  func.func @rows_of_circles
+// CHECK-NEXT:     math.tan
+func.func @rows_of_circles(%x: vector<2x8xf32>) -> vector<2x8xf32> {
+  %y = math.tan %x : vector<2x8xf32>
+  func.return %y : vector<2x8xf32>
 }
 
 // The rest is a number and what it lacks, by four parts of pi/2.

@@ -70,6 +70,17 @@ def integers() -> Program:
     return b.module(), (X, np.array([4, -5, 0]))
 
 
+def angles() -> Program:
+    """Large ones are for the C library, in a branch of the vectors that have one."""
+    b = sw.Builder("main")
+    x = b.input("x", ("n", 20))
+    b.output(b.add(b.sin(x), b.tan(x)))
+    b.output(b.cos(b.reshape(x, [-1, 4])))
+    large = X.copy()
+    large[1, 3] = 1e9
+    return b.module(), (large,)
+
+
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "mlp": mlp,
     "convolution": convolution,
@@ -77,6 +88,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "quantised": quantised,
     "low_bits": low_bits,
     "integers": integers,
+    "angles": angles,
 }
 
 
