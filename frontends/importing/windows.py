@@ -294,6 +294,10 @@ def transposed_conv(
 
     The filters are [C, M/groups, *window]; the padding of an axis is removed from the result.
     """
+    # Filters that are shorter than a stride would be zeros for most phases.
+    fits = all(a.stride == 1 or (a.dilation == 1 and a.stride <= a.window) for a in axes)
+    if fits and any(a.stride > 1 for a in axes):
+        return _by_phases(node, x, w, bias, axes, spread, groups)
     # y == conv(x with stride - 1 zeros between its elements, padded; w mirrored, by filter)
     return node.conv(
         _spread(node, x, axes, spread),
@@ -302,6 +306,72 @@ def transposed_conv(
         dilations=[axis.dilation for axis in axes],
         groups=groups,
     )
+
+
+def _by_phases(
+    node: ModelNode,
+    x: Value,
+    w: Value,
+    bias: Value | None,
+    axes: Sequence[Axis],
+    spread: Sequence[int],
+    groups: int,
+) -> Value:
+    """The same by sub-pixels: without zeros between elements, whose products take most of the time.
+
+    Element m * stride + r of a result, before its padding is removed, is the sum over t of
+    x[m - t] * w[r + t * stride]: a convolution with a filter for each phase r.
+    """
+    strides = [axis.stride for axis in axes]
+    taps = [-(-axis.window // axis.stride) for axis in axes]
+    low, high, cut, rest = list[int](), list[int](), list[int](), list[int]()
+    for axis, count, more in zip(axes, taps, spread, strict=True):
+        first, inside = divmod(axis.low, axis.stride)
+        # The end of the result, after the position of the last element of x.
+        end = axis.extent - axis.high + more
+        after = -(-end // axis.stride) - 1
+        low.append((count - 1) * axis.dilation - first)
+        high.append(after)
+        cut.append(inside)
+        rest.append((after + 1) * axis.stride - end)
+    number = math.prod(strides)
+    y = node.conv(
+        padded(node, x, [0, 0, *low], [0, 0, *high]),
+        _phases(node, w, taps, strides, groups),
+        None if bias is None else _each_times(node, bias, number),
+        dilations=[axis.dilation for axis in axes],
+        groups=groups,
+    )
+    sizes, channels = y.shape[2:], w.shape[1] * groups
+    apart = reshaped(node, y, [x.shape[0], channels, *map(Dim.of, strides), *sizes])
+    inner = range(2, 2 + len(axes))
+    order = [0, 1, *(axis for phase in inner for axis in (phase + len(axes), phase))]
+    joined = reshaped(
+        node,
+        transposed(node, apart, order),
+        [x.shape[0], channels, *(n * s for n, s in zip(sizes, strides, strict=True))],
+    )
+    return padded(node, joined, [0, 0, *(-n for n in cut)], [0, 0, *(-n for n in rest)])
+
+
+def _phases(
+    node: ModelNode, w: Value, taps: Sequence[int], strides: Sequence[int], groups: int
+) -> Value:
+    """Filters [C, M/groups, *window] as [M * phases, C/groups, *taps], mirrored."""
+    pairs = list(zip(taps, strides, strict=True))
+    more = [t * s - dim.value for (t, s), dim in zip(pairs, w.shape[2:], strict=True)]
+    w = padded(node, w, [0] * w.rank, [0, 0, *more])
+    apart = reshaped(node, w, [*w.shape[:2], *(Dim.of(n) for pair in pairs for n in pair)])
+    front = [0, 1, *range(3, apart.rank, 2)]
+    moved = transposed(node, apart, [*front, *range(2, apart.rank, 2)])
+    filters = w.shape[1] * math.prod(strides)
+    return _mirrored(node, reshaped(node, moved, [w.shape[0], filters, *map(Dim.of, taps)]), groups)
+
+
+def _each_times(node: ModelNode, x: Value, times: int) -> Value:
+    """A vector with each of its elements several times."""
+    wide = broadcast(node, unsqueezed(node, x, [1]), [x.shape[0], Dim.of(times)])
+    return reshaped(node, wide, [x.shape[0] * times])
 
 
 def _spread(node: ModelNode, x: Value, axes: Sequence[Axis], spread: Sequence[int]) -> Value:

@@ -705,6 +705,8 @@ TRANSPOSED: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 4, 5), (3, 2, 3, 3), {"strides": [2, 2], "auto_pad": "SAME_UPPER"}),
     ((1, 3, 4), (3, 2, 3), {"strides": [2]}),
     ((1, 1, 2, 3, 2), (1, 2, 2, 2, 3), {"strides": [1, 2, 2]}),
+    ((1, 4, 3, 4), (4, 2, 4, 4), {"strides": [2, 2]} | sizes(1, 1, 1, 1)),
+    ((1, 3, 4, 5), (3, 2, 2, 3), {"strides": [3, 1], "dilations": [1, 2]} | sizes(1, 2, 0, 1)),
 ]
 
 
@@ -737,6 +739,25 @@ def test_conv_transpose_with_groups() -> None:
         source = model([node], {"x": (x, x.shape)}, {"w": w}, 11)
         expected = scattered(x, w, stride, 3)
         np.testing.assert_allclose(from_onnx(source).run_reference(x), expected, atol=1e-5)
+
+
+@given(st.data())
+def test_transposed_conv_by_phases(data: st.DataObject) -> None:
+    """Filters that no stride divides, or that are shorter, pads of any size, more at the end."""
+    stride, window = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 6))
+    groups, length = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 4))
+    more = data.draw(st.integers(0, stride - 1))
+    whole = stride * (length - 1) + window + more
+    low = data.draw(st.integers(0, whole - 1))
+    high = data.draw(st.integers(0, whole - 1 - low))
+    x, w = array(1, 2 * groups, length), array(2 * groups, 3, window)
+    attributes = {"group": groups, "strides": [stride], "pads": [low, high]}
+    node = make_node("ConvTranspose", ["x", "w"], ["y"], output_padding=[more], **attributes)
+    source = model([node], {"x": (x, x.shape)}, {"w": w}, 11)
+    full = np.pad(scattered(x, w, stride, groups), [(0, 0), (0, 0), (0, more)])
+    np.testing.assert_allclose(
+        from_onnx(source).run_reference(x), full[..., low : whole - high], atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
