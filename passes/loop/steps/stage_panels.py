@@ -274,12 +274,14 @@ class _Terms:
     Attributes:
         inner: the reduction.
         most: the most iterations that it has.
+        constants: those made in the threads that the terms are computed from.
         ops: the operations that compute the terms, in order.
         values: the results of these that threads use.
     """
 
     inner: ForOp
     most: int
+    constants: Sequence[Operation]
     ops: Sequence[Operation]
     values: Sequence[SSAValue]
 
@@ -314,7 +316,10 @@ def _terms(nest: Sequence[ForOp], target: ForOp, written: set[SSAValue]) -> _Ter
             else:
                 values[value] = None
     ordered = [value for op in ops for value in op.results if value in values]
-    return _Terms(inner, most, ops, ordered) if ordered else None
+    made = (value for op in ops for value in op.operands if is_made_in(value, nest[0]))
+    owners = dict.fromkeys(value.owner for value in made)
+    constants = [op for op in owners if isinstance(op, Operation) and op.has_trait(ConstantLike)]
+    return _Terms(inner, most, constants, ops, ordered) if ordered else None
 
 
 def _differs(value: SSAValue, nest: Sequence[ForOp]) -> bool:
@@ -563,7 +568,7 @@ class _StagePanels(Rebuild):
         (name,) = free_names(self.target.loop_name.data, ["p"], loop_names(self.kernel))
         with self.loop(name, self.bound(inner), LoopKind.THREADS, inner) as place:
             self.bind(inner.variable, place)
-            for op in terms.ops:
+            for op in (*terms.constants, *terms.ops):
                 self.visit(op)
             for value, buffer in zip(terms.values, buffers, strict=True):
                 self.emit(StoreOp(self.value(value), buffer, *self.map([place])), inner)

@@ -11,6 +11,7 @@
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=vectors loop=k0 ahead=1}" 2>&1 | filecheck %s --check-prefix=ELEMENTS
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=ragged_panels loop=k0 ahead=1}" 2>&1 | filecheck %s --check-prefix=COUNT
 // RUN: not stepwell-opt %s -p "loop-stage-panels{kernel=even loop=k0 ahead=2}" 2>&1 | filecheck %s --check-prefix=FAR
+// RUN: stepwell-opt %s -p "loop-stage-panels{kernel=terms loop=k0}" | filecheck %s --check-prefix=TERMS
 
 // INNER: loop-stage-panels: loop "k1" of @product: is not in loops that are perfectly nested in "i"
 // NOTHING: loop-stage-panels: loop "k" of @rows: reads nothing that several threads read
@@ -261,6 +262,38 @@ loop.kernel @ragged_panels(%x: memref<8x32xf32>, %w: memref<4x32xf32>, %n: index
         }
         loop.store %s, %y (d0, d1, d2) -> (d0 * 4 + d1, d2)(%b, %i, %j) : f32, memref<8x4xf32>
       }
+    }
+  }
+}
+
+// What all threads compute alike is computed once, with the constants that it needs.
+// TERMS-LABEL: loop.kernel @terms(
+// TERMS:         loop.for "k0" %k0 to 2 serial {
+// TERMS-NEXT:      %[[Q:.*]] = loop.local : memref<4xf32, #loop<space shared>>
+// TERMS-NEXT:      loop.for "k0p" %[[K:.*]] to 4 threads {
+// TERMS-NEXT:        %[[TWO:.*]] = arith.constant 2.000000e+00 : f32
+// TERMS-NEXT:        %[[V:.*]] = loop.load %v
+// TERMS-NEXT:        %[[M:.*]] = arith.mulf %[[V]], %[[TWO]] : f32
+// TERMS-NEXT:        loop.store %[[M]], %[[Q]] (d0) -> (d0)(%[[K]])
+// TERMS:           loop.for "t" %t to 8 threads {
+// TERMS:             loop.for "k1" %k1 to 4 reduction
+// TERMS-NEXT:          loop.load %[[Q]] (d0) -> (d0)(%k1)
+loop.kernel @terms(%x: memref<8x8xf32>, %v: memref<8xf32>) -> (%y: memref<3x8xf32>) {
+  %z = arith.constant 0.0 : f32
+  loop.for "b" %b to 3 blocks {
+    loop.for "t" %t to 8 threads {
+      %s = loop.for "k0" %k0 to 2 reduction carry(%a = %z : f32 add) {
+        %p = loop.for "k1" %k1 to 4 reduction carry(%c = %a : f32 add) {
+          %two = arith.constant 2.0 : f32
+          %w = loop.load %v (d0, d1) -> (d0 * 4 + d1)(%k0, %k1) : memref<8xf32>, f32
+          %m = arith.mulf %w, %two : f32
+          %e = loop.load %x (d0, d1, d2) -> (d0 * 4 + d1, d2)(%k0, %k1, %t) : memref<8x8xf32>, f32
+          %u = math.fma %m, %e, %c : f32
+          loop.yield %u : f32
+        }
+        loop.yield %p : f32
+      }
+      loop.store %s, %y (d0, d1) -> (d0, d1)(%b, %t) : f32, memref<3x8xf32>
     }
   }
 }
