@@ -62,7 +62,7 @@ def _for(op: loop.ForOp, state: State) -> None:
         if kind.is_distributed and (threads or not state.emitter.frame):
             convert_tiles(op, state)
             return
-        if state.indices.ranges.of(upper)[1] == 1:
+        if known is None and state.indices.ranges.of(upper)[1] == 1:
             _at_most_once(op, state, bounds)
             return
     parts = state.all_parts(op.inits)

@@ -387,6 +387,26 @@ loop.kernel @threads() -> (%y: memref<3x4x1xf32>) {
   }
 }
 
+// A loop of threads whose size depends on another one runs in each of its threads, and so does what is
+// in it.
+// CHECK-LABEL: func.func private @cut(
+// CHECK:         %[[N:.*]] = arith.constant 2 : index
+// CHECK:         rt.parallel_tiles %[[N]] device
+// CHECK:           scf.for
+// CHECK-NEXT:        %{{.*}} = arith
+// CHECK-NOT:         scf.
+// CHECK:             memref.store
+loop.kernel @cut() -> (%y: memref<10x1xf32>) {
+  loop.for "i0" %i0 to 2 threads {
+    loop.for "i1" %i1 to min (d0) -> (8, d0 * -8 + 10)(%i0) threads {
+      loop.for "j" %j to 1 threads {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y (d0, d1, d2) -> (d0 * 8 + d1, d2)(%i0, %i1, %j) : f32, memref<10x1xf32>
+      }
+    }
+  }
+}
+
 // The threads of a block are ranges in it. They wait where one reads what another one has written,
 // in the next iteration as well; a part of each thread needs no waiting.
 // CHECK-LABEL: func.func private @blocks(
