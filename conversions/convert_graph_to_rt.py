@@ -30,11 +30,12 @@ from ..core.pipelines.budgets import EXACT
 from ..dialects.graph import ops as graph
 from ..dialects.graph.interfaces import GraphOp
 from ..dialects.graph.signature import signature_attributes
+from ..dialects.loop.ops import KernelOp
 from ..dialects.rt import ops as rt
 from ..dialects.stages import reach
 from .graph_to_rt.arena import Arena
 from .graph_to_rt.calls import CallConversion
-from .graph_to_rt.checks import check_inputs, check_sizes, indices_of
+from .graph_to_rt.checks import check_inputs, check_sizes, indices_of, refuse_work_of_the_host
 from .graph_to_rt.constants import Constants
 from .graph_to_rt.copies import place_copies
 from .graph_to_rt.function import BufferFunction, BufferPlace, Producer, location_of
@@ -157,7 +158,8 @@ class ConvertGraphToRtPass(ModulePass):
     ```
 
     Kernels with loops for a device run there, where the target has one, and buffers that the host
-    or the device needs from the other are copied (`rt.to_device`, `rt.to_host`).
+    or the device needs from the other are copied (`rt.to_device`, `rt.to_host`). For such a target
+    a kernel that does anything outside of these loops is refused.
 
     Requires: the public function has only constants, calls, and views: reshapes, rows,
         and concatenations whose parts kernels store in place.
@@ -172,12 +174,15 @@ class ConvertGraphToRtPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         public = [f for f in op.ops if isinstance(f, func.FuncOp) and is_public(f)]
+        target = known_to(ctx).target
+        has_device = target is None or target.device is not None
         if public:
             reach(op, "buffers")
+        if target is not None and has_device:
+            for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+                refuse_work_of_the_host(kernel)
         for function in public:
             _check(function)
-            target = known_to(ctx).target
-            has_device = target is None or target.device is not None
             converted, arena, buffers = _convert(
                 function, weights_of(ctx), self.copy_indices, has_device
             )

@@ -29,6 +29,7 @@ from ...dialects.loop.arguments import (
     size_conditions,
     texts_of,
 )
+from ...dialects.loop.proofs.levels import on_the_host
 from ...dialects.loop.proofs.segments import is_row_pointer
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse
@@ -180,6 +181,17 @@ def _buffer_of(value: SSAValue) -> SSAValue:
     while isinstance(op := value.owner, Operation) and is_alias(op):
         value = op.operands[0]
     return value
+
+
+def refuse_work_of_the_host(kernel: loop.KernelOp) -> None:
+    """Refuse a kernel that does anything outside of loops whose iterations a device runs.
+
+    Raises:
+        PassFailedException: naming the first operation that the host would execute.
+    """
+    if (found := on_the_host(kernel)) is not None:
+        fact = f"the host would execute {found.name} of @{kernel.sym_name.data}"
+        raise refused(kernel, fact, expected="a step bind of the loops around it")
 
 
 def refuse_other_rows(kernel: loop.KernelOp, call: graph.CallDpsOp) -> None:

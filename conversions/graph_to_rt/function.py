@@ -33,6 +33,7 @@ from ...dialects.graph.sizes.attributes import argument_attributes
 from ...dialects.graph.sizes.computed import bounds_of
 from ...dialects.graph.sizes.shapes import SymbolicShapes
 from ...dialects.loop import ops as loop
+from ...dialects.loop.proofs.levels import is_on_device
 from ...dialects.rt import ops as rt
 from ...dialects.sparse_tensor import is_sparse, part_count
 from ...dialects.upstream import ops as upstream
@@ -261,8 +262,7 @@ class BufferFunction:
 
     def is_on_device(self, kernel: loop.KernelOp) -> bool:
         """Whether the target has a device, and a kernel runs there."""
-        ops = kernel.body.block.ops if self._has_device else ()
-        return any(isinstance(op, loop.ForOp) and op.kind.data.is_on_device for op in ops)
+        return self._has_device and is_on_device(kernel)
 
     def append(self, op: Operation) -> None:
         """Add an operation at the end of the current block."""

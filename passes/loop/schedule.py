@@ -15,7 +15,6 @@ from xdsl.utils.exceptions import PassFailedException
 
 from ...core.errors import explain, first_line
 from ...core.ir.context import decide, known_to, target_of
-from ...core.ir.refusal import refused
 from ...core.ir.walks import operations_in
 from ...core.pipelines.budgets import SUMS
 from ...core.plugins import schedule_rules
@@ -30,7 +29,7 @@ from .scheduler.borders import cut_border
 from .scheduler.cascades import cascade_entries
 from .scheduler.columns import schedule_carried_rows, schedule_columns
 from .scheduler.contraction import schedule_contraction
-from .scheduler.device import on_the_host, schedule_for_device
+from .scheduler.device import schedule_for_device
 from .scheduler.flat import fuse_rows
 from .scheduler.heads import schedule_heads
 from .scheduler.knobs import ANALYTIC, Knobs
@@ -243,18 +242,6 @@ def _cut(schedule: Schedule, nest: str, rules: Sequence[Rule]) -> list[str]:
     return []
 
 
-def _check_on_device(module: ModuleOp) -> None:
-    """Check that kernels do nothing outside of loops whose iterations are threads of a device.
-
-    Raises:
-        PassFailedException: naming the first operation that the host would execute.
-    """
-    for kernel in [op for op in module.ops if isinstance(op, KernelOp)]:
-        if (found := on_the_host(kernel)) is not None:
-            fact = f"the host would execute {found.name} of @{kernel.sym_name.data}"
-            raise refused(kernel, fact, expected="a step bind of the loops around it")
-
-
 @dataclass(frozen=True)
 class LoopSchedulePass(ModulePass):
     """Schedule every kernel for the target, by the kinds of its nests.
@@ -334,8 +321,6 @@ class LoopSchedulePass(ModulePass):
             if trace := str(schedule):
                 why = "; ".join(dict.fromkeys(reasons)) or "nothing else fits"
                 decide(ctx, kernel, trace, why)
-        if target.device is not None:
-            _check_on_device(op)
         reach_scheduled(op)
 
     def _tuned(self, ctx: Context, kernel: KernelOp) -> bool:

@@ -148,9 +148,9 @@ SURROUNDINGS = (
     ),
     Break(
         "loops that are not bound run on the host",
-        "passes/loop/schedule.py",
-        "        if target.device is not None:\n            _check_on_device(op)\n",
-        "",
+        "conversions/convert_graph_to_rt.py",
+        "                refuse_work_of_the_host(kernel)\n",
+        "                pass\n",
         "tests/numeric/test_devices.py::test_what_the_host_would_execute_is_refused",
     ),
     Break(

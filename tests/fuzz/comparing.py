@@ -56,10 +56,12 @@ LIMITS = (
     "expected a size with an upper bound",
     "is not that of an argument",
     "func.call: cannot be converted to the run time",
+    "the host would execute",
 )
 """Parts of errors for what has no kernel, unless it is folded or replaced where a pass knows its
-user, for memory that has to be allocated earlier, for a quotient that users have to name, and for
-what `graph-split-at-halo` cut, which runs on parts of a graph."""
+user, for memory that has to be allocated earlier, for a quotient that users have to name, for what
+`graph-split-at-halo` cut, which runs on parts of a graph, and for kernels whose random primitives
+left what no thread of a device can run, such as blocks at the top."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,7 @@ class Way:
             primitives=choices.randint(1, 8) if choices.chance(0.3) else 0,
             choices=f"rest of {seed}",
         )
-        # The rules for a device take kernels as they are made, not after random primitives.
-        return replace(way, target=DEVICE, primitives=0) if on_device else way
+        return replace(way, target=DEVICE) if on_device else way
 
 
 @functools.cache
@@ -245,7 +246,10 @@ class Comparison:
             if stage == "kernels":
                 break
         _, steps = schedule(choices, ctx, work.op, way.primitives)
-        self.steps = [*steps, *filter(None, [choices.among("", "", passes["scheduled"])])]
+        # A device runs nothing that no schedule has bound.
+        least = "loop-schedule" if way.target == DEVICE else ""
+        last = choices.among(least, least, passes["scheduled"] or least)
+        self.steps = [*steps, *filter(None, [last])]
         passes["scheduled"] = ",".join(self.steps)
         return sw.compile(
             self.module,

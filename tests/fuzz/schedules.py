@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 import stepwell as sw
-from stepwell.core.ir.context import CompilerContext
+from stepwell.core.ir.context import CompilerContext, target_of
 from stepwell.core.ir.walks import is_same
 from stepwell.core.pipelines.staircase import run_passes
 from stepwell.core.registry import own_passes
@@ -27,6 +27,8 @@ MOST_LOOPS = 40
 """Copies of copies are not worth their time."""
 TRIES = 4
 """For each primitive that is to be legal."""
+OF_THE_HOST = ("loop-vectorize", "loop-prefetch", "loop-prefetch-entries")
+"""The primitives whose kernels a device does not take."""
 _TEXTS = {"tail": TAILS, "order": tuple(ORDERS)}
 """The texts of options that are no names of loops."""
 
@@ -63,6 +65,10 @@ def schedule(
     """
     applied: list[str] = []
     module = module.clone()
+    # Splitting makes the loops that the others are for.
+    names = [*primitives(), *["loop-split"] * 4, *["loop-vectorize"] * 3]
+    if target_of(ctx).device is not None:
+        names = [name for name in names if name not in OF_THE_HOST]
     if first:
         run_passes(ctx, module, first)
         applied.append(first)
@@ -73,8 +79,7 @@ def schedule(
         if not kernels or len(applied) == steps:
             break
         kernel = choices.choice(kernels)
-        # Splitting makes the loops that the others are for.
-        name = choices.choice([*primitives(), *["loop-split"] * 4, *["loop-vectorize"] * 3])
+        name = choices.choice(names)
         text = f"{name}{{{' '.join(_option(choices, o, kernel) for o in primitives()[name])}}}"
         module = _after(ctx, module, text, applied)
     return module, applied

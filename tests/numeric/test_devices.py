@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 import stepwell as sw
 from stepwell.backends.llvm.device import device_code
 from stepwell.core import target
+from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
 from stepwell.frontends import gnn
@@ -261,6 +262,27 @@ def test_what_the_host_would_execute_is_refused() -> None:
         sw.CompileError, match=r"the host would execute loop\.for of @fused_dense_relu"
     ):
         sw.compile(mlp(8), target=DEVICE, schedule="@fused_dense_relu: split(i, 4)")
+
+
+def test_a_pipeline_without_a_schedule_is_refused() -> None:
+    """One of the nests is in blocks, and the other one on the host."""
+    with pytest.raises(sw.CompileError, match=r"the host would execute loop\.for of @fused_relu"):
+        compiled_after("loop-split{loop=i factor=3},loop-share-rows{loop=i1t}")
+
+
+def test_nests_on_the_device_are_not_bound_again() -> None:
+    exe = compiled_after("loop-split{loop=i factor=3},loop-share-rows{loop=i1t},loop-schedule")
+    x = floats(7, 40)
+    np.testing.assert_array_equal(exe(x), np.maximum(x, 0))
+    assert [(launch.blocks, launch.threads) for launch in exe.launches] == [(2, 128), (1, 64)]
+
+
+def compiled_after(steps: str) -> sw.Executable:
+    """A program of 7 rows of 40 elements whose kernel has been transformed by these passes."""
+    b = sw.Builder("main")
+    b.output(b.relu(b.input("x", (7, 40), "f32")), name="y")
+    passes = {**pipeline(3), "scheduled": steps}
+    return sw.compile(b.module(), target=DEVICE, pipeline=passes)
 
 
 def test_a_fault_is_at_the_node_of_the_model() -> None:

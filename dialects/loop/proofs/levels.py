@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
@@ -35,6 +36,7 @@ from xdsl.ir.affine import (
     AffineDimExpr,
     AffineExpr,
 )
+from xdsl.traits import ConstantLike, is_side_effect_free
 
 from ....core.algebra.affine import normalized
 from ....core.dtypes import byte_size
@@ -59,6 +61,21 @@ def is_on_device(kernel: Operation) -> bool:
     """Whether a kernel has loops whose iterations are threads of a device, or blocks of them."""
     top = kernel.regions[0].block.ops
     return any(isinstance(op, LoopBase) and op.kind.data.is_on_device for op in top)
+
+
+def on_the_host(kernel: Operation) -> Operation | None:
+    """The first operation of a kernel that the host would execute, scalars aside."""
+    for op in kernel.regions[0].block.ops:
+        if not is_scalar(op) and not (isinstance(op, LoopBase) and op.kind.data.is_on_device):
+            return op
+    return None
+
+
+def is_scalar(op: Operation) -> bool:
+    """Whether an operation computes scalars, such as sizes, of others, without any memory."""
+    if op.has_trait(ConstantLike) or isinstance(op, memref.DimOp):
+        return True
+    return not op.regions and is_side_effect_free(op)
 
 
 def check_kernel(kernel: Operation) -> None:

@@ -5,18 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from xdsl.dialects import memref
-from xdsl.ir import Operation
-from xdsl.traits import ConstantLike, is_side_effect_free
-
 from ....core.dtypes import byte_size
 from ....core.ir.typed import memref_type
 from ....dialects.loop.attrs import LoopKind
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import perfect_nest
-from ....dialects.loop.ops import ForOp, KernelOp
+from ....dialects.loop.ops import ForOp
 from ....dialects.loop.proofs.in_place import sharing
-from ....dialects.loop.proofs.levels import VECTOR_BYTES
+from ....dialects.loop.proofs.levels import VECTOR_BYTES, is_on_device, is_scalar
 from .accesses import accesses, are_vectors, dependents
 from .block_convolutions import schedule_block_convolution
 from .block_entries import schedule_block_entries
@@ -39,17 +35,18 @@ def schedule_for_device(schedule: Schedule) -> list[str]:
     """Tile products and share rows, and bind the loops of other nests; return the reasons.
 
     A kernel with more at its top than independent nests, such as the sum of all elements, runs in
-    one thread.
+    one thread, unless loops of it are on the device already.
     """
     body = list(schedule.kernel.body.block.ops)
     nests = [op for op in body if isinstance(op, ForOp)]
     others = [op for op in body if not isinstance(op, ForOp)]
-    if not all(map(_is_independent, nests)) or not all(map(_is_scalar, others)) or not nests:
+    divisible = nests and all(map(_is_independent, nests)) and all(map(is_scalar, others))
+    if not divisible and not is_on_device(schedule.kernel):
         schedule.enclose("one")
         schedule.bind("one")
         return ["one thread, as statements are outside of parallel loops"]
     reasons: list[str] = []
-    for name in [nest.loop_name.data for nest in nests]:
+    for name in [nest.loop_name.data for nest in filter(_is_independent, nests)]:
         for rule in BLOCK_RULES:
             if reason := schedule.attempt(lambda name=name, rule=rule: rule(schedule, name)):
                 reasons.append(reason)
@@ -93,20 +90,5 @@ def _lanes(schedule: Schedule, names: Sequence[str]) -> int:
     return lanes
 
 
-def on_the_host(kernel: KernelOp) -> Operation | None:
-    """The first operation of a kernel that the host would execute, scalars aside."""
-    for op in kernel.body.block.ops:
-        if not _is_scalar(op) and not (isinstance(op, ForOp) and op.kind.data.is_on_device):
-            return op
-    return None
-
-
 def _is_independent(loop: ForOp) -> bool:
     return loop.is_plain and loop.kind.data is LoopKind.PARALLEL
-
-
-def _is_scalar(op: Operation) -> bool:
-    """Whether an operation computes scalars, such as sizes, of others, without any memory."""
-    if op.has_trait(ConstantLike) or isinstance(op, memref.DimOp):
-        return True
-    return not op.regions and is_side_effect_free(op)
