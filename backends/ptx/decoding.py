@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ...core.errors import InputError, explain
 from . import memory
 from .counters import LineCounters, count_global, count_shared
 from .functions import REDUCTIONS, computation, dtype_of, is_float, unsupported
-from .machine import Action, PtxStep, Threads, coordinates
+from .machine import Action, PtxStep, Threads, Undefined, coordinates, joined
 from .memory import FaultError, Region
 from .text import PtxInstruction, PtxKernel, bits_of, number
 
@@ -78,15 +78,15 @@ class _Decoder:
 
     # Operands
 
-    def reader(self, text: str, kind: str) -> Read:
-        """A function that reads an operand as a type."""
+    def reader(self, text: str, kind: str, *, strict: bool = True) -> Read:
+        """A function that reads an operand as a type; if `strict`, it has to be defined."""
         op, dtype = self.op, dtype_of(kind)
         if text in self.kernel.variables:
             return _constant(self._place(text), kind)
         if text == "WARP_SZ":
             return _constant(32, kind)
         if text.startswith("!"):
-            inner = self.reader(text[1:], kind)
+            inner = self.reader(text[1:], kind, strict=strict)
             return lambda threads, lanes: ~inner(threads, lanes)
         base = text.rpartition(".")[0] if text[-2:] in (".x", ".y", ".z") else text
         if base in _SPECIAL:
@@ -103,7 +103,33 @@ class _Decoder:
             raise InputError(
                 explain("PTX", "wrong register", expected=f".{kind}", got=got, origin=op.origin)
             )
+        if not strict:
+            return lambda threads, lanes: _typed(threads.bits(text, lanes), dtype)
         return lambda threads, lanes: _typed(threads.read(text, op, lanes), dtype)
+
+    def undefined(self, text: str, threads: Threads, lanes: Array) -> Undefined | None:
+        """Where an operand is not defined; None if it is everywhere."""
+        name = text.lstrip("!")
+        if not name.startswith("%") or name.split(".")[0] in _SPECIAL:
+            return None
+        return threads.undefined(name, self.op, lanes)
+
+    def propagating(self, sources: Sequence[str], targets: Sequence[str], act: Action) -> Action:
+        """An action whose results are undefined where an operand is.
+
+        LLVM computes with what it leaves undefined, and selects something else afterwards. What
+        is stored, or decides where the thread goes on, has to be defined.
+        """
+        results = [name for name in targets if name and name != "_"]
+
+        def propagated(threads: Threads, lanes: Array) -> None:
+            found = joined(self.undefined(text, threads, lanes) for text in sources)
+            act(threads, lanes)
+            if found is not None:
+                for name in results:
+                    threads.undefine(name, lanes, found)
+
+        return propagated
 
     def writer(self, text: str, kind: str) -> Callable[[Threads, Array, Array], None]:
         """A function that writes values of a type to a register, extended to its width."""
@@ -146,11 +172,8 @@ class _Decoder:
         if found is None:
             raise unsupported(op)
         self.row.group = found.group
-        unread = self._unread() if op.name == "prmt" else set[int]()
-        reads = [
-            _constant(0, kind) if n in unread else self.reader(self.operand(n + 1), kind)
-            for n, kind in enumerate(found.operands)
-        ]
+        sources = [self.operand(n + 1) for n in range(len(found.operands))]
+        reads = [self.reader(*of, strict=False) for of in zip(sources, found.operands, strict=True)]
         first, _, second = self.operand(0).partition("|")
         write = self.writer(first, found.result)
         opposite = self.writer(second, found.result) if second else None
@@ -158,52 +181,66 @@ class _Decoder:
 
         def act(threads: Threads, lanes: Array) -> None:
             values = [read(threads, lanes) for read in reads]
-            if divides and not values[1].all():
-                raise FaultError("division", "the divisor is 0", int((values[1] == 0).argmax()))
+            if divides and (zero := values[1] == 0).any():
+                unknown = self.undefined(sources[1], threads, lanes)
+                if unknown is not None:
+                    threads.refuse(unknown, lanes)
+                raise FaultError("division", "the divisor is 0", int(zero.argmax()))
             result = found.function(*values)
             write(threads, lanes, result)
             if opposite is not None:
                 opposite(threads, lanes, ~result)
 
-        return act
+        if op.name == "selp":
+            return self._selecting(sources, first, act)
+        if op.name == "prmt":
+            sources = self._taken(sources)
+        return self.propagating(sources, [first, second], act)
 
-    def _unread(self) -> set[int]:
-        """The operands of a ``prmt`` of which no byte is taken: LLVM leaves them undefined."""
-        selector = self.operand(3)
+    def _selecting(self, sources: Sequence[str], target: str, act: Action) -> Action:
+        """A choice between two operands, of which the other one need not be defined."""
+        one, other, condition = sources
+        holds = self.reader(condition, "pred", strict=False)
+
+        def selected(threads: Threads, lanes: Array) -> None:
+            chosen = holds(threads, lanes)
+            pairs = ((one, chosen), (other, ~chosen))
+            found = [self.undefined(text, threads, lanes) for text, _ in pairs]
+            found = [f and f.among(where) for f, (_, where) in zip(found, pairs, strict=True)]
+            undefined = joined([*found, self.undefined(condition, threads, lanes)])
+            act(threads, lanes)
+            if undefined is not None:
+                threads.undefine(target, lanes, undefined)
+
+        return selected
+
+    def _taken(self, sources: Sequence[str]) -> Sequence[str]:
+        """The operands of a ``prmt`` of which bytes are taken: LLVM leaves others undefined."""
+        *words, selector = sources
         if not selector[:1].isdigit():
-            return set()
+            return sources
         places = number(selector, "u32")
-        return {0, 1} - {(places >> (4 * n) & 7) // 4 for n in range(4)}
+        taken = {(places >> (4 * n) & 7) // 4 for n in range(4)}
+        return [word for n, word in enumerate(words) if n in taken]
 
     def move(self) -> Action:
-        """Copy a register, whether or not it is defined; or the parts of one, or of several."""
+        """Copy a register; or the parts of one, or of several."""
         into, source, kind = self.operand(0), self.operand(1), self.op.kind
         if into.startswith("{") or source.startswith("{"):
             return self._packing(into, source, kind)
-        if not source.startswith("%") or source.split(".")[0] in _SPECIAL:
-            read, write = self.reader(source, kind), self.writer(into, kind)
-            return lambda threads, lanes: write(threads, lanes, read(threads, lanes))
-        dtype = dtype_of(kind)
-        self.reader(source, kind)
-
-        def act(threads: Threads, lanes: Array) -> None:
-            # What LLVM leaves undefined is moved as well: using it is the mistake.
-            known = threads.registers.get(source)
-            if known is None:
-                threads.write(into, np.zeros(len(lanes), _plain(dtype)), lanes, lanes < 0)
-                return
-            defined = None if known.defined is None else known.defined[lanes]
-            threads.write(into, known.bits[lanes], lanes, defined)
-
-        return act
+        read, write = self.reader(source, kind, strict=False), self.writer(into, kind)
+        return self.propagating(
+            [source], [into], lambda threads, lanes: write(threads, lanes, read(threads, lanes))
+        )
 
     def _packing(self, into: str, source: str, kind: str) -> Action:
         """Copy a register to narrower ones that are its parts, or the other way."""
         targets, sources = _list(into), _list(source)
         parts = max(len(targets), len(sources))
         part, whole = f"b{bits_of(kind) // parts}", kind.replace("f", "b")
-        reads = [self.reader(s, part if len(sources) > 1 else whole) for s in sources]
-        writes = [self.writer(t, part if len(targets) > 1 else whole) for t in targets]
+        of_source, of_target = (part if len(names) > 1 else whole for names in (sources, targets))
+        reads = [self.reader(name, of_source, strict=False) for name in sources]
+        writes = [self.writer(name, of_target) for name in targets]
 
         def act(threads: Threads, lanes: Array) -> None:
             columns = [read(threads, lanes) for read in reads]
@@ -211,7 +248,7 @@ class _Decoder:
             for write, column in zip(writes, raw.T, strict=True):
                 write(threads, lanes, np.ascontiguousarray(column))
 
-        return act
+        return self.propagating(sources, targets, act)
 
     def convert_address(self) -> Action:
         """Between generic addresses and those of a state space: ``cvta``."""
@@ -247,13 +284,22 @@ class _Decoder:
             start = address(threads, lanes)
             count(threads, lanes, start)
             columns = {n: np.empty(len(lanes), dtype) for n in used}
+            holes = dict[int, Undefined]()
             for chosen, region, at in _accesses(threads, lanes, start, space, width, end):
                 who = threads.accessors(lanes[chosen])
                 for n, column in columns.items():
+                    place = at + n * dtype.itemsize
                     with _Located(chosen):
-                        column[chosen] = region.load(at + n * dtype.itemsize, dtype, who, how)
+                        column[chosen] = region.load(place, dtype, who, how)
+                    missing = region.missing(place, dtype.itemsize)
+                    if missing is not None:
+                        where = np.zeros(len(lanes), bool)
+                        where[chosen] = missing
+                        holes[n] = Undefined(where, region.unwritten(place, missing), op)
             for n, column in columns.items():
                 writes[n](threads, lanes, column)
+                if n in holes:
+                    threads.undefine(targets[n], lanes, holes[n])
 
         return act
 
@@ -262,7 +308,7 @@ class _Decoder:
         op = self.op
         space, kind, dtype = self._space(), op.kind, dtype_of(op.kind)
         sources, address = _list(self.operand(1)), self.address(0)
-        reads = [self.reader(name, kind) for name in sources]
+        reads = [self.reader(name, kind, strict=False) for name in sources]
         how = "atomic" if self._strong() else "write"
         self._check_access(len(sources))
         self.row.group = f"store {space}"
@@ -272,11 +318,17 @@ class _Decoder:
             start = address(threads, lanes)
             count(threads, lanes, start)
             columns = [read(threads, lanes) for read in reads]
+            unknown = [self.undefined(name, threads, lanes) for name in sources]
             for chosen, region, at in _accesses(threads, lanes, start, space, width):
                 who = threads.accessors(lanes[chosen])
                 for n, column in enumerate(columns):
+                    place, undefined = at + n * dtype.itemsize, unknown[n]
+                    if undefined is not None and not region.private:
+                        threads.refuse(undefined, lanes)
                     with _Located(chosen):
-                        region.store(at + n * dtype.itemsize, column[chosen], who, how)
+                        region.store(place, column[chosen], who, how)
+                    if undefined is not None:
+                        region.forget(place[undefined.at[chosen]], dtype.itemsize)
 
         return act
 

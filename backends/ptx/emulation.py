@@ -235,6 +235,7 @@ def _spaces(
             size=size,
             races=space == "shared",
             defined=False,
+            private=space == "local",
         )
         for space, (name, size, count) in parts.items()
     }

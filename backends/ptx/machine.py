@@ -8,10 +8,10 @@ warp, wait until these are there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -55,10 +55,43 @@ def coordinates(number: Any, sizes: tuple[int, int, int]) -> tuple[Any, Any, Any
 
 @dataclass
 class Register:
-    """The bits of a register in each thread, and in which threads it has been written to."""
+    """The bits of a register in each thread, in which threads they are defined, and why not."""
 
     bits: Array
     defined: Array | None
+    reason: tuple[str, PtxInstruction] | None = None
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """A value that is not defined in some of the threads that execute an instruction.
+
+    Attributes:
+        at: in which of them.
+        fact: what has not been written.
+        op: the first instruction that read it.
+    """
+
+    at: Array
+    fact: str
+    op: PtxInstruction
+
+    def among(self, chosen: Array) -> Undefined | None:
+        """The same of some of the threads; None if it is defined there."""
+        at = self.at & chosen
+        return replace(self, at=at) if at.any() else None
+
+
+def joined(found: Iterable[Undefined | None]) -> Undefined | None:
+    """What follows from several values: where one is undefined, it is.
+
+    The reason is that of the first thread.
+    """
+    known = [one for one in found if one is not None]
+    if not known:
+        return None
+    first = min(known, key=lambda one: int(one.at.argmax()))
+    return replace(first, at=np.logical_or.reduce([one.at for one in known]))
 
 
 Action = Callable[["Threads", Array], None]
@@ -245,38 +278,61 @@ class Threads:
         """The bits of a register.
 
         Raises:
-            EmulationError: if a thread has not written to it.
+            EmulationError: if they are not defined in a thread.
         """
+        if (found := self.undefined(name, op, lanes)) is not None:
+            self.refuse(found, lanes)
+        return self.bits(name, lanes)
+
+    def bits(self, name: str, lanes: Array) -> Array:
+        """The bits of a register, whether or not they are defined."""
         found = self.registers.get(name)
-        if found is None or not (found.defined is None or found.defined[lanes].all()):
-            n = (
-                0
-                if found is None or found.defined is None
-                else int((~found.defined[lanes]).argmax())
-            )
-            fault = FaultError("uninitialised", f"register {name} has not been written", n)
-            raise self.error(op, fault, lanes)
+        if found is None:
+            width = self.kernel.width(name)
+            return np.zeros(len(lanes), bool if width == 1 else f"u{width // 8}")
         return found.bits if len(lanes) == self.count else found.bits[lanes]
 
-    def write(self, name: str, bits: Array, lanes: Array, defined: Array | None = None) -> None:
-        """Write to a register; `defined` says for which threads this defines it."""
+    def undefined(self, name: str, op: PtxInstruction, lanes: Array) -> Undefined | None:
+        """Where a register that an instruction reads is not defined; None if it is everywhere."""
         found = self.registers.get(name)
-        whole = len(lanes) == self.count
+        if found is not None and (found.defined is None or found.defined[lanes].all()):
+            return None
+        where = np.ones(len(lanes), bool) if found is None else _not(found.defined, lanes)
+        fact, reader = (found and found.reason) or (f"register {name} has not been written", op)
+        return Undefined(where, fact, reader)
+
+    def refuse(self, found: Undefined, lanes: Array) -> NoReturn:
+        """Report that something depends on what is not defined.
+
+        Raises:
+            EmulationError: always.
+        """
+        fault = FaultError("uninitialised", found.fact, int(found.at.argmax()))
+        raise self.error(found.op, fault, lanes)
+
+    def write(self, name: str, bits: Array, lanes: Array) -> None:
+        """Write to a register."""
+        found = self.registers.get(name)
+        if len(lanes) == self.count:
+            # Never in place: `bits` gives views.
+            self.registers[name] = Register(np.array(bits), None)
+            return
         if found is None:
             known = np.zeros(self.count, bool)
             found = self.registers[name] = Register(np.zeros(self.count, bits.dtype), known)
-        if whole and defined is None:
-            # Never in place: `read` gives views.
-            found.bits, found.defined = np.array(bits), None
-            return
-        if whole:
-            found.bits = np.array(bits)
-        else:
-            found.bits[lanes] = bits
-        if found.defined is not None or defined is not None:
-            known = np.ones(self.count, bool) if found.defined is None else found.defined
-            known[lanes] = True if defined is None else defined
-            found.defined = None if known.all() else known
+        found.bits[lanes] = bits
+        if found.defined is not None:
+            found.defined[lanes] = True
+            if found.defined.all():
+                found.defined = found.reason = None
+
+    def undefine(self, name: str, lanes: Array, found: Undefined) -> None:
+        """Note that what has been written to a register is not defined in some threads."""
+        register = self.registers[name]
+        if register.defined is None:
+            register.defined = np.ones(self.count, bool)
+        register.defined[lanes[found.at]] = False
+        register.reason = found.fact, found.op
 
     def error(self, op: PtxInstruction, fault: FaultError, lanes: Array) -> EmulationError:
         """The error for what one of the threads that execute an instruction did."""
@@ -287,6 +343,10 @@ class Threads:
         subject = f"{self.kernel.name}: {fault.kind}"
         message = explain(subject, f"{fault.fact}, in {who}", origin=op.origin)
         return EmulationError(message, fault.kind, op.line, op.source, block, thread)
+
+
+def _not(defined: Array | None, lanes: Array) -> Array:
+    return np.zeros(len(lanes), bool) if defined is None else ~defined[lanes]
 
 
 def _merged(a: Array, b: Array) -> Array:

@@ -48,6 +48,8 @@ class Region:
         writable: whether threads may write to it.
         shift: the bytes, less than 256, by which it begins after a multiple of 256.
         padded: whether the rest of the last 16 bytes may be loaded, as memory that others have.
+        private: whether each part is of one thread, as registers are: what is not defined may be
+            stored there, and loaded again.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Region:
         writable: bool = True,
         shift: int = 0,
         padded: bool = False,
+        private: bool = False,
     ) -> None:
         granules = -(-data.size // granule)
         self.name, self.data, self.granule, self.writable = name, data, granule, writable
@@ -69,6 +72,7 @@ class Region:
         self.padding = -data.size % _VECTOR if padded else 0
         self.races = Races(granules) if races else None
         self.defined = None if defined else np.zeros(granules, bool)
+        self.private = private
         self.pending = np.zeros(0, bool)
 
     def positions(self, offset: Array, width: int, used: int | None, part: Array | None) -> Array:
@@ -111,10 +115,26 @@ class Region:
                 fact = f"an asynchronous copy to {self.name} is not complete"
                 raise FaultError("race", fact, int(self.pending[granule].argmax()))
             self._note(kind, granule, who)
-            if self.defined is not None and not self.defined[granule].all():
-                n = int((~self.defined[granule]).argmax())
-                raise FaultError("uninitialised", f"{self._byte(at[n])} has not been written", n)
+        if not self.private and (missing := self.missing(at, dtype.itemsize)) is not None:
+            raise FaultError("uninitialised", self.unwritten(at, missing), int(missing.argmax()))
         return self._as(dtype)[at // dtype.itemsize]
+
+    def missing(self, at: Array, width: int) -> Array | None:
+        """Which elements at positions are not defined; None if all are."""
+        if self.defined is None:
+            return None
+        known = np.logical_and.reduce([self.defined[g] for g in self._granules(at, width)])
+        return None if known.all() else ~known
+
+    def unwritten(self, at: Array, missing: Array) -> str:
+        """In words, that the first one of missing elements is."""
+        return f"{self._byte(int(at[missing.argmax()]))} has not been written"
+
+    def forget(self, at: Array, width: int) -> None:
+        """Note that what has been stored at positions is not defined."""
+        assert self.defined is not None, "the memory of a thread begins undefined"
+        for granule in self._granules(at, width):
+            self.defined[granule] = False
 
     def _load_padded(self, at: Array, dtype: np.dtype[Any], who: Accessors, kind: str) -> Array:
         """The elements at positions, of which some reach beyond the end: zeros are there."""

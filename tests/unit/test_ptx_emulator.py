@@ -220,7 +220,7 @@ def test_what_is_read_before_it_is_written() -> None:
 
 
 def test_a_permutation_reads_the_operands_whose_bytes_it_takes() -> None:
-    text = module(f"{AT} prmt.b32 %r5, %r1, %r6, 0x3333U;")
+    text = module(f"{AT} prmt.b32 %r5, %r1, %r6, 0x3333U;\nst.global.u32 [%rd4], %r5;")
     sw.emulate(text, [floats(1), floats(1)], grid=1, block=1)
     for selector in ("0x3433U", "%r1"):
         error = failing(text.replace("0x3333U", selector), floats(1), floats(1), block=1)
@@ -228,17 +228,60 @@ def test_a_permutation_reads_the_operands_whose_bytes_it_takes() -> None:
         assert "register %r6" in str(error)
 
 
-def test_a_register_that_is_not_written_on_every_way() -> None:
-    body = f"""{AT}
+HALF = f"""{AT}
 setp.lt.u32 %p1, %r1, 40;
 @%p1 ld.global.f32 %f1, [%rd3];
 mov.f32 %f2, %f1;
 add.f32 %f3, %f2, %f2;
-ret;"""
-    error = failing(module(body), floats(64), floats(64))
+"""
+"""Of 64 threads, the last 24 compute with a register that they have not written."""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "st.global.f32 [%rd4], %f3;",
+        "setp.gt.f32 %p2, %f3, 0f00000000; @%p2 bra end; end:",
+        "cvt.rzi.u32.f32 %r9, %f3; mad.wide.u32 %rd5, %r9, 4, %rd1; ld.global.f32 %f4, [%rd5];",
+        "red.global.add.f32 [%rd2], %f3;",
+        "cvt.rzi.u32.f32 %r9, %f3; div.u32 %r9, %r1, %r9;",
+        "selp.f32 %f4, %f1, %f3, %p1; st.global.f32 [%rd4], %f4;",
+    ],
+)
+def test_what_depends_on_an_unwritten_register(use: str) -> None:
+    """The error is where the register is read, and not where that comes to matter."""
+    error = failing(module(f"{HALF}{use} ret;"), floats(64), floats(64))
     assert error.kind == "uninitialised"
-    assert "register %f2" in str(error)
+    assert "register %f1" in str(error)
+    assert "mov.f32 %f2, %f1" in str(error)
     assert error.thread == (40, 0, 0)
+
+
+def test_unwritten_registers_that_are_not_selected() -> None:
+    """LLVM computes with what is undefined, and discards it."""
+    y = np.zeros(64, np.float32)
+    text = f"{HALF}selp.f32 %f4, %f3, 0f3F800000, %p1; st.global.f32 [%rd4], %f4; ret;"
+    sw.emulate(module(text), [np.ones(64, np.float32), y], grid=1, block=64)
+    np.testing.assert_array_equal(y, [2.0] * 40 + [1.0] * 24)
+
+
+def test_local_memory_holds_what_is_undefined() -> None:
+    """As a register does: elements that pad a row are computed, and reach no result."""
+    own = ".local .align 4 .b8 own[8];"
+    text = f"""{own}{HALF}
+st.local.f32 [own], %f3;
+ld.local.f32 %f4, [own];
+ld.local.f32 %f5, [own+4];
+add.f32 %f6, %f4, %f5;
+@%p1 st.global.f32 [%rd4], %f4;
+"""
+    y = np.zeros(64, np.float32)
+    sw.emulate(module(f"{text} ret;"), [np.ones(64, np.float32), y], grid=1, block=64)
+    assert y.sum() == 80
+    for register, byte in (("%f4", 0), ("%f6", 4)):
+        error = failing(module(f"{text} st.global.f32 [%rd4], {register}; ret;"), floats(64), y)
+        assert error.kind == "uninitialised"
+        assert f"byte {byte} of the local memory of the thread has not been written" in str(error)
 
 
 def test_a_barrier_in_divergent_code() -> None:
