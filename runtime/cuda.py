@@ -211,12 +211,17 @@ class _CudaCall(DeviceCall):
             self._driver.call("cuCtxSynchronize", what=what)
 
     def _run(self, launch: Launch) -> None:
-        most, name, words = self._driver.most_blocks, launch.kernel.name, launch.words
+        most, name = self._driver.most_blocks, launch.kernel.name
         if launch.blocks > most:
             fact, expected = "too large a grid", f"at most {most} blocks"
             raise DeviceError(explain(name, fact, expected=expected, got=launch.blocks))
-        for one in filter(lambda buffer: buffer.size, launch.buffers):
-            words[one.place] = self._place(one.address, one.size, f"{name}: {one.name}")[0]
+        words = launch.placed(
+            {
+                one.place: self._place(one.address, one.size, f"{name}: {one.name}")[0]
+                for one in launch.buffers
+                if one.size
+            }
+        )
         passed = (c_int64 * len(words))(*words)
         # A scalar is in the first bytes of its word.
         base = ctypes.addressof(passed)

@@ -81,14 +81,18 @@ class Launch:
         blocks: the number of blocks.
         threads: the threads of each.
         words: those of its arguments; first the number of threads or blocks, from 1 on.
-        buffers: those whose addresses are among them: on the host, until the device places them.
+        buffers: those whose addresses are among them, on the host.
     """
 
     kernel: DeviceKernel
     blocks: int
     threads: int
-    words: list[int]
+    words: Sequence[int]
     buffers: Sequence[LaunchBuffer]
+
+    def placed(self, addresses: Mapping[int, int]) -> list[int]:
+        """The words with the addresses of buffers on a device, each by its place among them."""
+        return [addresses.get(place, word) for place, word in enumerate(self.words)]
 
 
 class DeviceCall(ABC):
@@ -250,6 +254,7 @@ class _EmulatedCall(DeviceCall):
 
     def _run(self, launch: Launch) -> None:
         found, memory = self._kernels[launch.kernel.name], GlobalMemory()
+        addresses = dict[int, int]()
         for one in launch.buffers:
             if one.read and not self._residence.is_on_device(one.address, one.size):
                 fact = f"{one.name} was not copied to the device"
@@ -263,9 +268,9 @@ class _EmulatedCall(DeviceCall):
             region = Region(name, data, granules(found), shift=shift % ALIGNED, padded=True)
             emulated = memory.add(region)
             for one in joined:
-                launch.words[one.place] += emulated - start
+                addresses[one.place] = one.address - start + emulated
         parameters = np.zeros(max(p.offset + p.size for p in found.parameters), np.uint8)
-        for parameter, value in zip(found.parameters, launch.words, strict=True):
+        for parameter, value in zip(found.parameters, launch.placed(addresses), strict=True):
             # A scalar is in the first bytes of its word.
             at = slice(parameter.offset, parameter.offset + parameter.size)
             parameters[at] = list((value % (1 << 64)).to_bytes(8, "little"))[: parameter.size]
