@@ -41,23 +41,19 @@ Leaves: a serial loop around nests of threads that copy panels to shared memory 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, MemRefType, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
-from xdsl.traits import ConstantLike, is_side_effect_free
+from xdsl.traits import is_side_effect_free
 
-from ....core.algebra.affine import normalized, polynomial
-from ....core.algebra.expressions import Variable, variables
-from ....core.algebra.polynomials import Polynomial
-from ....core.dtypes import byte_size
+from ....core.algebra.affine import normalized
 from ....core.ir.typed import memref_type
 from ....core.pipelines.budgets import EXACT
 from ....dialects.loop.attrs import LoopKind, Space, SpaceAttr
-from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in, most_iterations
+from ....dialects.loop.loops import enclosing, extent_of, is_made_in, loops_in
 from ....dialects.loop.names import free_names, free_suffix
 from ....dialects.loop.nests import (
     Consumed,
@@ -69,10 +65,12 @@ from ....dialects.loop.nests import (
 )
 from ....dialects.loop.ops import ForOp, KernelOp, LoadOp, LocalOp, StoreOp
 from ....dialects.loop.proofs.in_place import written_in
-from ....dialects.loop.proofs.levels import VECTOR_BYTES, is_in_block
+from ....dialects.loop.proofs.levels import is_in_block
 from ....dialects.loop.rebuild import Rebuild
 from ....dialects.loop.trace import noted
 from ...primitive import primitive
+from ..staging.panels import Panel, copy_type, lanes_of, panels_of
+from ..staging.terms import Terms, terms_of
 
 STEP = "loop-stage-panels"
 
@@ -129,9 +127,9 @@ def stage_panels(kernel: Consumed, loop: str, *, part: int = 0, ahead: int = 0) 
     nest = _nest_around(kernel, target)
     _check_parts(kernel, target, part)
     written = written_in(kernel, nest[0])
-    terms = _terms(nest, target, written)
+    terms = terms_of(nest, target, written)
     alike = () if terms is None else terms.ops
-    panels = [panel for panel in _panels(nest, target, written) if panel.load not in alike]
+    panels = [panel for panel in panels_of(nest, target, written) if panel.load not in alike]
     if not panels and terms is None:
         raise refusal(STEP, kernel, target, "reads nothing that several threads read")
     if ahead:
@@ -178,12 +176,12 @@ def _check_parts(kernel: KernelOp, target: ForOp, part: int) -> None:
 
 
 def _check_ahead(
-    kernel: KernelOp, target: ForOp, ahead: int, panels: Sequence[_Panel], terms: _Terms | None
+    kernel: KernelOp, target: ForOp, ahead: int, panels: Sequence[Panel], terms: Terms | None
 ) -> None:
     check_number(STEP, kernel, target, "number of panels ahead", ahead, 1)
     if (extent_of(target) or 0) < 2:
         raise refusal(STEP, kernel, target, "has no known number of panels", "at least 2")
-    if terms is not None or not all(_lanes(panel) > 1 for panel in panels):
+    if terms is not None or not all(lanes_of(panel) > 1 for panel in panels):
         fact = "what it reads is not copied by vectors of 16 bytes"
         raise refusal(STEP, kernel, target, fact)
 
@@ -196,181 +194,14 @@ def _before(target: ForOp) -> list[Operation]:
     return ops[: ops.index(target)]
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """What one iteration of a reduction reads of an input.
-
-    Attributes:
-        load: the load.
-        steps: for each dimension of the input, by how much each loop around the load moves it.
-        sizes: the elements of the panel in each dimension.
-    """
-
-    load: LoadOp
-    steps: Sequence[Mapping[SSAValue, int]]
-    sizes: Sequence[int]
-
-    @property
-    def kept(self) -> list[int]:
-        """The dimensions of the panel, which has several elements along them."""
-        return [dim for dim, size in enumerate(self.sizes) if size > 1]
-
-
-def _panels(nest: Sequence[ForOp], target: ForOp, written: set[SSAValue]) -> list[_Panel]:
-    """The panels of inputs of which several of the loops around a reduction read the same."""
-    found: list[_Panel] = []
-    for load in target.walk():
-        if not isinstance(load, LoadOp) or load.buffer in written or load.limits:
-            continue
-        if isinstance(load.result.type, VectorType) or isinstance(load.buffer.owner, LocalOp):
-            continue
-        panel = _panel(load, target, nest[0])
-        if panel is None or not panel.kept:
-            continue
-        moving = {variable for steps in panel.steps for variable in steps}
-        if any(loop.variable not in moving for loop in nest):
-            found.append(panel)
-    return found
-
-
-def _panel(load: LoadOp, target: ForOp, outermost: ForOp) -> _Panel | None:
-    """The panel of a load; None where its place is no sum of multiples of the loops around it."""
-    around = list(enclosing(load))
-    inside = around[: around.index(outermost) + 1]
-    own = {loop.variable: extent_of(loop) for loop in inside if loop is not target}
-    outside = [i for i in load.indices if i not in own and i is not target.variable]
-    if any(is_made_in(index, outermost) for index in outside):
-        return None
-    steps, sizes = list[dict[SSAValue, int]](), list[int]()
-    for expr in load.map.data.results:
-        moved: dict[SSAValue, int] = {}
-        size = 1
-        for monomial, factor in polynomial(expr).terms:
-            indices = [
-                load.indices[found.position]
-                for atom in monomial
-                for found in variables(Polynomial.atom(atom))
-            ]
-            if not any(index in own for index in indices):
-                continue
-            if not all(isinstance(atom, Variable) for atom in monomial) or factor < 0:
-                return None
-            if len(monomial) > 1:
-                return None
-            extent = own[indices[0]]
-            if extent is None:
-                return None
-            moved[indices[0]] = moved.get(indices[0], 0) + factor
-            size += factor * (extent - 1)
-        steps.append(moved)
-        sizes.append(size)
-    return _Panel(load, steps, sizes)
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The values of an inner reduction that are the same in all threads.
-
-    Attributes:
-        inner: the reduction.
-        most: the most iterations that it has.
-        constants: those made in the threads that the terms are computed from.
-        ops: the operations that compute the terms, in order.
-        values: the results of these that threads use.
-    """
-
-    inner: ForOp
-    most: int
-    constants: Sequence[Operation]
-    ops: Sequence[Operation]
-    values: Sequence[SSAValue]
-
-
-def _terms(nest: Sequence[ForOp], target: ForOp, written: set[SSAValue]) -> _Terms | None:
-    """The terms of the only loop in a reduction; None without any."""
-    loops = [op for op in target.body.block.ops if isinstance(op, ForOp)]
-    if len(loops) != 1 or not loops[0].is_reduction or loops[0].over_entries:
-        return None
-    (inner,) = loops
-    most, own = most_iterations(inner), {inner.variable}
-    if most is None or any(is_made_in(value, target) for value in inner.bounds):
-        return None
-    ops: list[Operation] = []
-    for op in inner.body.block.ops:
-        pure = op.buffer not in written if isinstance(op, LoadOp) else is_side_effect_free(op)
-        alike = (
-            value in own or value is target.variable or not _differs(value, nest)
-            for value in op.operands
-        )
-        if pure and not op.regions and own & {*op.operands} and all(alike):
-            ops.append(op)
-            own |= {*op.results}
-    values: dict[SSAValue, None] = {}
-    # An index is computed again of what it is computed from.
-    left = [value for op in inner.body.block.ops if op not in ops for value in op.operands]
-    while left:
-        value = left.pop()
-        if isinstance(owner := value.owner, Operation) and owner in ops:
-            if isinstance(value.type, IndexType):
-                left += owner.operands
-            else:
-                values[value] = None
-    ordered = [value for op in ops for value in op.results if value in values]
-    made = (value for op in ops for value in op.operands if is_made_in(value, nest[0]))
-    owners = dict.fromkeys(value.owner for value in made)
-    constants = [op for op in owners if isinstance(op, Operation) and op.has_trait(ConstantLike)]
-    return _Terms(inner, most, constants, ops, ordered) if ordered else None
-
-
-def _differs(value: SSAValue, nest: Sequence[ForOp]) -> bool:
-    """Whether a value may differ between threads."""
-    if isinstance(value.owner, Operation) and value.owner.has_trait(ConstantLike):
-        return False
-    return is_made_in(value, nest[0]) or any(value is loop.variable for loop in nest)
-
-
-def _copied(panel: _Panel) -> MemRefType:
-    """The type of a copy of a panel."""
-    element, shape = panel.load.result.type, [panel.sizes[dim] for dim in panel.kept]
-    if len(shape) > 1:
-        shape[-1] = _pitch(shape[-1], element)
-    return MemRefType(element, shape, memory_space=SpaceAttr(Space.SHARED))
-
-
-def _pitch(size: int, element: Attribute) -> int:
-    """The elements from a row of a panel to the next one, so that a column is in as many banks.
-
-    Rows of whole vectors stay aligned to these: their number is odd then.
-    """
-    lanes = VECTOR_BYTES // byte_size(element)
-    return size | 1 if size % lanes else (size // lanes | 1) * lanes
-
-
-def _lanes(panel: _Panel) -> int:
-    """How many elements of a panel a thread copies: those of a vector, if all of them are aligned
-    in an input that begins at one."""
-    load, dim = panel.load, len(panel.sizes) - 1
-    kind, zero = memref_type(load.buffer), AffineExpr.constant(0)
-    lanes = VECTOR_BYTES // byte_size(kind.element_type)
-    rows = kind.get_shape()[dim] if dim else 0
-    moving = panel.steps[dim]
-    dims = [
-        zero if index in moving else AffineExpr.dimension(n) for n, index in enumerate(load.indices)
-    ]
-    first = normalized(load.map.data.results[dim], dims)
-    starts = (factor for _, factor in polynomial(first).terms)
-    aligned = all(n % lanes == 0 for n in (panel.sizes[dim], rows, *starts))
-    return lanes if aligned and rows != DYNAMIC_INDEX and panel.kept[-1] == dim else 1
-
-
 class _StagePanels(Rebuild):
     def __init__(
         self,
         kernel: KernelOp,
         nest: Sequence[ForOp],
         target: ForOp,
-        panels: Sequence[_Panel],
-        terms: _Terms | None,
+        panels: Sequence[Panel],
+        terms: Terms | None,
         part: int,
         *,
         ahead: bool,
@@ -382,7 +213,7 @@ class _StagePanels(Rebuild):
         self.nest, self.target, self.panels, self.terms = nest, target, panels, terms
         self.staged: dict[SSAValue, SSAValue] = {}
         """The buffers of terms."""
-        self.copies: dict[LoadOp, tuple[int, _Panel]] = {}
+        self.copies: dict[LoadOp, tuple[int, Panel]] = {}
         """The numbers of copies, and the panels, by the loads that read them."""
         self.stage: Sequence[SSAValue] = ()
         """The copies that are read."""
@@ -526,7 +357,7 @@ class _StagePanels(Rebuild):
             if key not in made:
                 made[key] = len(made)
                 if made[key] == len(stage):
-                    stage.append(self.emit(LocalOp(_copied(panel)), load).result)
+                    stage.append(self.emit(LocalOp(copy_type(panel)), load).result)
                 repeated = "p" * (number + 1 + (self.terms is not None))
                 base = f"{self.target.loop_name.data}{repeated}{suffix}"
                 self.copy_panel(panel, first, base, stage[made[key]])
@@ -534,14 +365,14 @@ class _StagePanels(Rebuild):
         return stage
 
     def copy_panel(
-        self, panel: _Panel, first: Sequence[AffineExpr], base: str, copy: SSAValue
+        self, panel: Panel, first: Sequence[AffineExpr], base: str, copy: SSAValue
     ) -> None:
         """Emit the copy of a panel by the threads of the block, its last dimension fastest."""
         load, kept = panel.load, panel.kept
         shape = [panel.sizes[dim] for dim in kept]
         endings = [str(place) if place else "" for place in range(len(kept))]
         loops = [(size, LoopKind.THREADS) for size in shape]
-        if (lanes := _lanes(panel)) > 1:
+        if (lanes := lanes_of(panel)) > 1:
             # A thread copies neighbours, which are one access.
             kind = LoopKind.ASYNC if self.ahead else LoopKind.UNROLL
             loops[-1:] = [(shape[-1] // lanes, LoopKind.THREADS), (lanes, kind)]
@@ -560,7 +391,7 @@ class _StagePanels(Rebuild):
             value = self.emit(read, load).result
             self.emit(StoreOp(value, copy, *self.map(place)), load)
 
-    def compute_terms(self, terms: _Terms) -> None:
+    def compute_terms(self, terms: Terms) -> None:
         """Emit a nest of threads that compute what an iteration of the reduction has in common."""
         inner, space = terms.inner, SpaceAttr(Space.SHARED)
         kinds = [MemRefType(v.type, [terms.most], memory_space=space) for v in terms.values]
