@@ -31,6 +31,7 @@ from ..ptx.kernels import DeviceCode, DeviceKernel, KernelArgument
 from .debug import DebugInfo
 from .machine import initialize
 from .operations import SHARED_ADDRESS
+from .remainders import define_remainders
 from .translate import translate
 
 _SHARED_PLACE, _GLOBAL_PLACE = ir.PointerType(addrspace=3), ir.PointerType(addrspace=1)
@@ -89,6 +90,7 @@ def device_code(module: ModuleOp, target: Target, source: Listing | None = None)
     translated = translate(needed, target, source, Described)
     translated.triple = device.triple
     _define_block(translated, device)
+    define_remainders(translated)
     for op, kernel in zip(functions, kernels, strict=True):
         thread, debug = cast(llvm_dialect.FuncOp, op), described[0] if described else None
         _add_kernel(translated, thread, kernel, debug)

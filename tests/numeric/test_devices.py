@@ -257,6 +257,32 @@ def test_a_schedule_by_hand() -> None:
     assert sum(by_hand) < sum(usual)
 
 
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_remainders_are_exact(kind: str) -> None:
+    """Of numbers of all sizes: quotients have up to 2098 bits, and results may be subnormal."""
+    dtype = np.dtype(kind.replace("f", "float"))
+    bits, found = np.dtype(f"u{dtype.itemsize}"), np.finfo(dtype)
+    special = [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, found.tiny, found.smallest_subnormal]
+    pairs = np.array(np.meshgrid([*special, found.max, 3.0], [*special, -found.max, 0.1]), dtype)
+    random = RNG.integers(0, np.iinfo(bits).max, (2, 300), bits).view(dtype)
+    x, y = np.concatenate([pairs.reshape(2, -1), random], axis=1)
+    b = sw.Builder("main")
+    b.output(b.fmod(b.input("x", x.shape, kind), b.input("y", y.shape, kind)))
+    with np.errstate(invalid="ignore"):
+        want = np.fmod(x, y)
+    got = sw.compile(b.module(), target=DEVICE)(x, y)
+    np.testing.assert_array_equal(got, want)
+    signed = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[signed], np.signbit(want)[signed])
+
+
+def test_a_remainder_of_vectors_is_refused() -> None:
+    b = sw.Builder("main")
+    b.output(b.fmod(b.input("x", (4, 8), "f32"), b.input("y", (4, 8), "f32")))
+    with pytest.raises(sw.UnsupportedError, match="there is no remainder of <8 x float>"):
+        sw.compile(b.module(), target=DEVICE, schedule="@fused_fmod: vectorize(j); bind(i)")
+
+
 def test_what_the_host_would_execute_is_refused() -> None:
     with pytest.raises(
         sw.CompileError, match=r"the host would execute loop\.for of @fused_dense_relu"
