@@ -206,7 +206,6 @@ def placements() -> Iterator[tuple[str, str, str, Callable[..., StepwellError]]]
             yield name, side, anchor, plugin.error
 
 
-@functools.cache
 def load_importers(frontend: str) -> None:
     """Import what other packages register for a frontend, "onnx" or "torch".
 

@@ -240,8 +240,22 @@ def is_constraint_violation(error: BaseException) -> bool:
     return kind == "CONSTRAINT_VIOLATION"
 
 
-_LOCK = threading.Lock()
-"""Held while a method of torch is replaced."""
+class _Specialisations(logging.Handler):
+    """The sizes of inputs that become numbers in this thread, and where: torch traces each."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model, self.thread = model, threading.get_ident()
+        self.found: dict[str, tuple[int, SourcePlace]] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        facts = getattr(record, "metadata", {}).get("symbolic_shape_specialization")
+        if facts is None or record.thread != self.thread or not facts["value"].isdigit():
+            return
+        stack = [(f, line, f.f_lasti) for f, line in traceback.walk_stack(sys._getframe())]
+        place = place_of(stack[::-1], self.model)
+        for source in facts["sources"][:1]:
+            self.found.setdefault(_dimension(source), (int(facts["value"]), place))
 
 
 def specialised(
@@ -254,34 +268,21 @@ def specialised(
         dynamic_shapes: those it failed with.
         model: the module that is exported.
     """
-    torch = library()
-    symbols = importlib.import_module("torch.fx.experimental.symbolic_shapes")
-    found: dict[str, tuple[int, SourcePlace]] = {}
-    original = symbols.ShapeEnv._set_replacement
-
-    def noting(env: Any, symbol: Any, size: Any, *others: Any) -> Any:
-        if getattr(size, "is_Integer", False):
-            stack = [(f, line, f.f_lasti) for f, line in traceback.walk_stack(sys._getframe(1))]
-            places = place_of(stack[::-1], model)
-            for source in env.var_to_sources.get(symbol, ())[:1]:
-                found.setdefault(_dimension(source.name), (int(size), places))
-        return original(env, symbol, size, *others)
-
-    automatic = _automatic(dynamic_shapes, torch.export.Dim.AUTO)
-    with _LOCK, contextlib.suppress(Exception):  # it has failed before
-        symbols.ShapeEnv._set_replacement = noting
-        try:
+    automatic = _automatic(dynamic_shapes, library().export.Dim.AUTO)
+    trace, handler = logging.getLogger("torch.__trace"), _Specialisations(model)
+    trace.addHandler(handler)
+    try:
+        with contextlib.suppress(Exception):  # it has failed before
             export(automatic)
-        finally:
-            symbols.ShapeEnv._set_replacement = original
-    return found
+    finally:
+        trace.removeHandler(handler)
+    return handler.found
 
 
-def _dimension(name: Any) -> str:
+def _dimension(source: str) -> str:
     """The words for a source of torch, such as ``L['x'].size()[0]``."""
-    text: Any = name() if callable(name) else name  # a method in older versions
-    names = re.findall(r"\['?(\w+)'?\]", text)
-    return f'dimension {names[-1]} of "{"_".join(names[:-1])}"' if len(names) > 1 else text
+    names = re.findall(r"\['?(\w+)'?\]", source)
+    return f'dimension {names[-1]} of "{"_".join(names[:-1])}"' if len(names) > 1 else source
 
 
 def _automatic(shapes: Any, size: Any) -> Any:

@@ -61,7 +61,6 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
 def forget() -> None:
     plugins.plugins.cache_clear()
-    plugins.load_importers.cache_clear()
 
 
 def test_dialects_and_passes_of_others(register: Callable[..., None]) -> None:
