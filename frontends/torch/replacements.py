@@ -1,12 +1,14 @@
 """Parts of torch-geometric that torch cannot export, and equivalent ones that it can.
 
-They are replaced during an export that would fail otherwise.
+They are replaced during an export that would fail otherwise. A replacement is called with all
+arguments of the original part by name, defaults included, so that it only lists those that it uses.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -86,11 +88,14 @@ def _places(function: Part) -> list[tuple[ModuleType, str]]:
 def _traced(original: Part, replacement: Part) -> Part:
     """The replacement where TorchDynamo traces an export, and the original part elsewhere."""
     torch = library()
+    parameters = inspect.signature(original).parameters.values()
+    names = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
 
     @functools.wraps(original)
     def part(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_dynamo_compiling() and torch.compiler.is_exporting():
-            return replacement(*args, **kwargs)
+            return replacement(**{**defaults, **dict(zip(names, args, strict=False)), **kwargs})
         return original(*args, **kwargs)
 
     return part
@@ -100,21 +105,12 @@ def _batch_norm(original: Part) -> Part:
     """`batch_norm` at inference without a branch on whether a size that is computed is 0."""
     torch = library()
 
-    def batch_norm(
-        input: Any,
-        running_mean: Any,
-        running_var: Any,
-        weight: Any = None,
-        bias: Any = None,
-        training: bool = False,
-        momentum: float = 0.1,
-        eps: float = 1e-5,
-    ) -> Any:
-        vectors = weight, bias, running_mean, running_var
+    def batch_norm(training: bool, **given: Any) -> Any:
         if training:
-            return original(input, running_mean, running_var, weight, bias, training, momentum, eps)
+            return original(training=training, **given)
+        names = "input", "weight", "bias", "running_mean", "running_var", "momentum", "eps"
         norm = torch.ops.aten._native_batch_norm_legit_no_training.default
-        return norm(input, *vectors, momentum, eps)[0]
+        return norm(*[given[name] for name in names])[0]
 
     return batch_norm
 
@@ -123,7 +119,7 @@ def _distances(_: Part) -> Part:
     """`cdist` as norms of differences, without a branch on whether there are elements."""
     torch = library()
 
-    def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+    def cdist(x1: Any, x2: Any, p: float, **_: Any) -> Any:
         return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
     return cdist
@@ -131,7 +127,7 @@ def _distances(_: Part) -> Part:
 
 def _unchecked(_: Part) -> Part:
     """Nothing: whether an index is sorted is known in a call only."""
-    return lambda self, index: None
+    return lambda **_: None
 
 
 def _typed_linear(_: Part) -> Part:
@@ -154,7 +150,7 @@ def _relational(original: Part) -> Part:
     """
     torch = library()
 
-    def forward(self: Any, x: Any, edge_index: Any, edge_type: Any = None) -> Any:
+    def forward(self: Any, x: Any, edge_index: Any, edge_type: Any) -> Any:
         left, right = x if isinstance(x, tuple) else (x, x)
         lists = isinstance(edge_index, torch.Tensor) and self.flow == "source_to_target"
         if left is None or not lists or not right.is_floating_point():
@@ -194,11 +190,7 @@ def _dense_batch(original: Part) -> Part:
     torch = library()
 
     def to_dense_batch(
-        x: Any,
-        batch: Any = None,
-        fill_value: Any = 0.0,
-        max_num_nodes: Any = None,
-        batch_size: Any = None,
+        x: Any, batch: Any, fill_value: Any, max_num_nodes: Any, batch_size: Any
     ) -> Any:
         if batch is None or max_num_nodes is not None:
             return original(x, batch, fill_value, max_num_nodes, batch_size)
@@ -227,14 +219,12 @@ def _counted(original: Part) -> Part:
     """
     torch = library()
 
-    def scatter(
-        src: Any, index: Any, dim: int = 0, dim_size: Any = None, reduce: str = "sum"
-    ) -> Any:
+    def scatter(index: Any, dim_size: Any, **others: Any) -> Any:
         if dim_size is None:
             torch._check(index.numel() > 0)
             dim_size = int(index.max()) + 1
             torch._check(dim_size >= 2)
-        return original(src, index, dim, dim_size, reduce)
+        return original(index=index, dim_size=dim_size, **others)
 
     return scatter
 
@@ -243,19 +233,11 @@ def _sized(original: Part) -> Part:
     """`Aggregation.__call__`, with a number of results as that of `scatter`."""
     torch = library()
 
-    def call(
-        self: Any,
-        x: Any,
-        index: Any = None,
-        ptr: Any = None,
-        dim_size: Any = None,
-        dim: int = -2,
-        **kwargs: Any,
-    ) -> Any:
+    def call(self: Any, index: Any, ptr: Any, dim_size: Any, **others: Any) -> Any:
         if dim_size is None and index is not None and ptr is None:
             dim_size = int(index.max()) + 1
             torch._check(dim_size >= 2)
-        return original(self, x, index, ptr, dim_size, dim, **kwargs)
+        return original(self, index=index, ptr=ptr, dim_size=dim_size, **others)
 
     return call
 
@@ -264,17 +246,9 @@ def _sorting(_: Part) -> Part:
     """`SortAggregation.forward` with k rows of padding for each graph, so that there are enough."""
     torch = library()
 
-    def forward(
-        self: Any,
-        x: Any,
-        index: Any = None,
-        ptr: Any = None,
-        dim_size: Any = None,
-        dim: int = -2,
-        max_num_elements: Any = None,
-    ) -> Any:
+    def forward(self: Any, x: Any, **others: Any) -> Any:
         fill = x.min() - 1
-        rows, _ = self.to_dense_batch(x, index, ptr, dim_size, dim, fill, max_num_elements)
+        rows, _ = self.to_dense_batch(x, fill_value=fill, **others)
         batch, _, width = rows.shape
         rows = torch.cat([rows, fill.expand(batch, self.k, width)], 1)
         order = torch.sort(rows[:, :, -1], dim=-1, descending=True, stable=True).indices
@@ -289,14 +263,7 @@ def _quantiles(original: Part) -> Part:
     """`QuantileAggregation.forward` with as many counts as there are to be results."""
     torch = library()
 
-    def forward(
-        self: Any,
-        x: Any,
-        index: Any = None,
-        ptr: Any = None,
-        dim_size: Any = None,
-        dim: int = -2,
-    ) -> Any:
+    def forward(self: Any, x: Any, index: Any, ptr: Any, dim_size: Any, dim: int) -> Any:
         if dim_size is None or index is None:
             return original(self, x, index, ptr, dim_size, dim)
         dim = dim % x.dim()
