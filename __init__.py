@@ -191,10 +191,9 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if not str(error.name).startswith(f"{__name__}."):
             raise
-        from .core.errors import CompileError, explain
+        from .core.errors import without_compiler
 
-        fact, hint = "stepwell-runtime has no compiler", "install stepwell in its place"
-        raise CompileError(explain(name, fact, hint=hint)) from error
+        raise without_compiler(name, error) from error
     value = getattr(module, name) if place else module
     globals()[name] = value
     return value

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core import processor
-from ..core.errors import CompileError, TargetError, explain
+from ..core.errors import CompileError, TargetError, without_compiler
 from ..driver.request import Request
 from ..runtime.artefacts import container
 from ..runtime.artefacts.reading import Artefact
@@ -146,8 +146,7 @@ def _compilation(artefact: Artefact) -> Compilation:
         from ..driver.compilation import Compilation
         from ..frontends.mlir import from_mlir
     except ModuleNotFoundError as error:
-        fact = f"this needs the compiler, and {error.name} is not installed"
-        raise CompileError(explain("load", fact)) from error
+        raise without_compiler("load", error) from error
 
     text, weights, recipe = artefact.source()
     store = WeightStore().with_arrays(weights)

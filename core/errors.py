@@ -150,6 +150,19 @@ def explain(
     return text
 
 
+def without_compiler(subject: str, error: ModuleNotFoundError) -> CompileError:
+    """The error for a use of the compiler where a module of it, or what it needs, is missing.
+
+    >>> str(without_compiler("load", ModuleNotFoundError(name="xdsl")))
+    'load: needs the package xdsl, which is not installed'
+    """
+    name, package = str(error.name), __name__.rpartition(".core.")[0]
+    if not name.startswith(f"{package}."):
+        return CompileError(explain(subject, f"needs the package {name}, which is not installed"))
+    hint = "install stepwell in its place"
+    return CompileError(explain(subject, "stepwell-runtime has no compiler", hint=hint))
+
+
 def in_iteration(text: str, number: int | str, loop: str) -> str:
     """The message of an error in an iteration, counted from 0, of a loop.
 

@@ -15,7 +15,7 @@ from ..core.boundary.labels import returned
 from ..core.boundary.nested_arguments import flattened
 from ..core.boundary.specs import ValueSpec
 from ..core.display import displayed, write_page
-from ..core.errors import CompileError, TargetError, explain
+from ..core.errors import CompileError, TargetError, explain, without_compiler
 from ..core.folding import folded
 from ..core.pipelines.stages import IR_STAGES, check_stage
 from . import results
@@ -242,7 +242,7 @@ class Executable:
             CompileError: if the program is interpreted, or calls a registered function that another
                 process cannot find.
             ImportModelError: if the file cannot be written.
-            TargetError: if a target is unknown, or it is not known what its code needs.
+            TargetError: if a target is unknown, or of another architecture than x86-64.
         """
         with container.written(path) as writer:
             self._write(writer, targets)
@@ -288,8 +288,11 @@ class Executable:
         if self._artefact is not None and targets is None:
             writer.copy(self._artefact.archive)
             return
-        from .artefacts.writing import write
-        from .lowered import generated_of
+        try:
+            from .artefacts.writing import write
+            from .lowered import generated_of
+        except ModuleNotFoundError as error:
+            raise without_compiler("save", error) from error
 
         way, own = self._came_from.staircase, generated_of(self._loaded.program)
         names = (None,) if targets is None else tuple(targets)

@@ -75,6 +75,16 @@ class ModelOptions:
     target: TargetName = "host"
     threads: Threads = None
 
+    def check_targets(self, targets: Sequence[str] | None) -> None:
+        """Check that the targets of `--for` are the only ones.
+
+        Raises:
+            InputError: if `--target` names another one.
+        """
+        if targets and self.target != "host":
+            fact = f"--target {self.target} names a target as well"
+            raise InputError(explain("--for", fact, expected="only one of these options"))
+
     def load(self, path: Path) -> Module:
         """The model in a file."""
         with err.status(f"reading {path.name}"):

@@ -49,6 +49,7 @@ def export(
     from ..api.exporting import exported
     from ..backends.c.interface import identifier
 
+    options.check_targets(targets)
     check_folder("--output", output)
     module = options.load(model)
     with passes_shown("exporting"):

@@ -122,6 +122,7 @@ def compile_(
     program that was written before is shown as it is, from stage `optimized` on.
     """
     _check_written(emit, output, targets, brief)
+    options.check_targets(targets)
     if model.suffix == ARTEFACT:
         # A saved program: it, or one of its stages, is shown, or written for other targets.
         exe = options.saved(model)

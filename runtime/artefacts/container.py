@@ -142,7 +142,7 @@ class Archive:
                 for info in archive.infolist():
                     self._places[info.filename] = self._place(info)
         except (BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
-            raise self.damaged(f"is no saved program, or was cut off ({error})") from error
+            raise self.damaged("is no saved program, or was cut off") from error
         if not stated.startswith(_COMMENT) or MANIFEST not in self._places:
             raise self.damaged("is an archive, but no saved program of Stepwell")
         text = self._bytes(MANIFEST)

@@ -136,8 +136,9 @@ def _saved(writer: ArtefactWriter, program: Generated, weights: WeightStore) -> 
     """A program that any process on a machine with the right features can run."""
     target, needs = program.target, needs_of(program.target)
     if needs is None:
-        fact, expected = "it is not known what its code needs", ", ".join(["host", *NEEDS])
-        raise TargetError(explain("save", fact, expected=expected, got=f'"{target.name}"'))
+        fact, expected = "no program of this target can be saved", ", ".join(["host", *NEEDS])
+        got, hint = f'"{target.name}"', "`stepwell export` makes a library for it"
+        raise TargetError(explain("save", fact, expected=expected, got=got, hint=hint))
     functions = {callee.name: place_of(callee.name) for callee in program.interface.functions}
     pooled = PARALLEL_TILES in program.llvm_ir
     limit = {"threads": MOST_THREADS} if pooled else {}

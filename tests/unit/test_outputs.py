@@ -56,6 +56,10 @@ STAGE = "the name does not fit stage loops, expected one with .mlir, got "
         (["--emit", "llvm-ir", "-o", "m.mlir"], "fit stage llvm-ir, expected one with .ll, got m"),
         (["--emit", "asm", "-o", "m.o"], "fit stage asm, expected one with .s or .S or .asm, got"),
         (["--for", "x86-64"], "--for: there is no program to write"),
+        (
+            ["--for", "x86-64", "--target", "x86-64-v3", "-o", "m.stepwell"],
+            "--for: --target x86-64-v3 names a target as well, expected only one of these options",
+        ),
         (["--brief"], "--brief: there is no text to print, expected --emit, and no --output"),
         (["--brief", "--emit", "loops", "-o", "m.mlir"], "--brief: there is no text to print"),
     ],
