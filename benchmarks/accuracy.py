@@ -65,7 +65,6 @@ def ulp_of(unit: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def error_of(result: np.ndarray, exact: np.ndarray, unit: np.ndarray) -> Error:
-    """The errors of a result."""
     dtype, wide = result.dtype, result.astype(EXTENDED)
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype).astype(EXTENDED)
@@ -77,7 +76,6 @@ def error_of(result: np.ndarray, exact: np.ndarray, unit: np.ndarray) -> Error:
 
 
 def module_of(case: Case, kind: str) -> sw.Module:
-    """The program of a case."""
     arrays = case.inputs(DTYPES[kind])
     if case.program is not None:
         return built(case.program, *arrays)
@@ -98,7 +96,6 @@ def in_numpy(case: Case, arrays: data.Arrays) -> np.ndarray | None:
 
 
 def in_torch(case: Case, arrays: data.Arrays) -> np.ndarray | None:
-    """The result of PyTorch, where it is installed and has the operator for the type."""
     try:
         found = peers.in_torch(case.torch, arrays, 1)
         result = found["torch"]() if found else None
@@ -130,7 +127,6 @@ PEERS: dict[str, Callable[[Case, data.Arrays], np.ndarray | None]] = {
 
 
 def measure(case: Case, kind: str) -> dict[str, Error]:
-    """The errors of a case for an element type, ours and those of the peers."""
     arrays = case.inputs(DTYPES[kind])
     extended = tuple(map(_extended, arrays))
     with np.errstate(all="ignore"):
@@ -155,7 +151,6 @@ def _extended(array: np.ndarray | csr_array) -> np.ndarray | csr_array:
 
 
 def errors_of(name: str, case: Case) -> Iterator[Row]:
-    """The errors of a case for each of its element types."""
     for kind in case.types:
         errors = measure(case, kind)
         cells = {who: str(errors.get(who, "")) for who in (OURS, *PEERS)}

@@ -86,7 +86,6 @@ def elu(x: Array) -> Array:
 
 
 def selu(x: Array) -> Array:
-    """gamma elu(x, alpha) for the constants of Klambauer et al. (2017)."""
     alpha, gamma = (x.dtype.type(n) for n in (SELU_ALPHA, SELU_GAMMA))
     return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, x.dtype.type(0))))
 
@@ -110,7 +109,6 @@ def log_softmax(x: Array) -> Array:
 
 
 def mean_of_windows(x: Array) -> Array:
-    """The means of all windows of 5 x 5."""
     return np.mean(sliding_window_view(x, (5, 5), (2, 3)), (-2, -1))
 
 
@@ -126,7 +124,6 @@ def attention(q: Array, k: Array, v: Array) -> Array:
 
 
 def root(variance: Array) -> Array:
-    """The deviation that normalisations divide by."""
     return np.sqrt(variance + variance.dtype.type(EPSILON))
 
 
@@ -138,7 +135,6 @@ def standardized(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def along_channels(vector: Array) -> Array:
-    """A vector with a number for each channel, as it broadcasts to images."""
     return vector[:, None, None]
 
 
@@ -147,7 +143,6 @@ def normalized(x: Array, mean: Array, variance: Array) -> Array:
 
 
 def scaled(x: Array, scale: Array, bias: Array) -> Array:
-    """Channels times scale plus bias."""
     return x * along_channels(scale) + along_channels(bias)
 
 
@@ -218,7 +213,6 @@ def of_neighbours(x: Array) -> Array:
 
 
 def deviation(x: Array) -> Array:
-    """The standard deviations of the rows of neighbours, 0 where there are none."""
     count = np.maximum(np.diff(GRAPH.indptr), 1).astype(x.dtype)[:, None]
     distance = x[COLUMN_OF] - (of_neighbours(x) / count)[ROW_OF]
     return np.sqrt(added(NODES, ROW_OF, distance * distance) / count)

@@ -78,7 +78,6 @@ def rows(dtype: np.dtype) -> Arrays:
 
 
 def columns(dtype: np.dtype) -> Arrays:
-    """The same in columns."""
     return (np.ascontiguousarray(rows(dtype)[0].T),)
 
 

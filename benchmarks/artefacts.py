@@ -72,7 +72,6 @@ class Saved:
 
 
 def ours(deployed: Deployed, folder: Path) -> Saved:
-    """A program that is saved."""
     path, exe = folder / "program.stepwell", deployed.compiled()
     start = time.perf_counter()
     exe.save(path)
@@ -101,7 +100,6 @@ def optimised(deployed: Deployed, folder: Path) -> Saved:
 
 
 def library(deployed: Deployed, folder: Path) -> Saved:
-    """A shared library that TVM exports, of its default pipeline without tuning."""
     import tvm
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
@@ -124,7 +122,6 @@ PEERS: Mapping[str, tuple[str, Callable[[Deployed, Path], Saved]]] = {
 
 
 def saved(deployed: Deployed, folder: Path) -> dict[str, Saved]:
-    """The files of a model, by what reads them."""
     files = {"stepwell": ours(deployed, folder)}
     for key, (package, make) in PEERS.items():
         if deployed.model is not None and importlib.util.find_spec(package) is not None:
@@ -159,7 +156,6 @@ def verified(path: Path) -> str:
 
 
 def rows(name: str, model: Deployed, *, rounds: int = 9) -> Iterator[Row]:
-    """Save a model in each form, and time its first results."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         files = saved(model, folder)

@@ -33,7 +33,6 @@ print(time.perf_counter() - start, time.process_time() - used)
 
 
 def halved(model: ModelProto) -> ModelProto:
-    """A model whose last layer has half of the rows."""
     last = next(node for node in reversed(model.graph.node) if node.op_type == "Gemm")
     for tensor in model.graph.initializer:
         if tensor.name in last.input[1:]:
@@ -54,7 +53,6 @@ def files_of(deployed: Deployed, folder: Path) -> Iterator[Path]:
 
 
 def compiled(path: Path, cache: Path) -> tuple[float, float]:
-    """The elapsed time and the processor time of a process that compiles a model."""
     options = {"STEPWELL_CACHE": str(cache), "STEPWELL_TUNING": ""}
     elapsed, used = in_a_process(_COMPILE, str(path), environment=options)
     return elapsed, used
@@ -72,7 +70,6 @@ def anew(path: Path, cache: Path, begun: Path | None = None) -> float:
 
 
 def row(name: str, model: Deployed, *, rounds: int = 15) -> Row:
-    """Compile a model, and another one that shares its kernels."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         path, *others = files_of(model, folder)

@@ -49,7 +49,6 @@ REPEAT = 100
 
 
 def add(size: int) -> Case:
-    """The sum of two arrays."""
     x, z = np.ones((2, 1, size), np.float32)
     module = built(lambda b, x, z: x + z, ("n", size), ("n", size))
     return Case([x, z], module=module, others=lambda threads: {"numpy": partial(np.add, x, z)})

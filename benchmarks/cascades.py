@@ -25,7 +25,6 @@ KERNEL = re.compile(r'loop\.kernel @(\w+).*loop\.schedule = "([^"]*)"')
 
 
 def dense(rows: int, terms: int, columns: int) -> Make:
-    """A product with weights."""
     return onnx("MatMul", (rows, terms), constants=[normal(terms, columns)])
 
 
@@ -60,7 +59,6 @@ def several(call: Callable[[], object], count: int) -> None:
 
 
 def row(name: str, make: Make, *, rounds: int = 200) -> Row:
-    """Time a kernel with its cascades and without."""
     case = make()
     new = sw.compile(case.program, threads=1, records=False)
     plain = {name: CASCADE.sub("", steps) for name, steps in KERNEL.findall(new.ir("scheduled"))}

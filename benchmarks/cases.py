@@ -107,7 +107,6 @@ def operator(kind: str, torch: Callable[..., Any], parameters: int = 0) -> Case:
 
 
 def matmul(size: int) -> Case:
-    """The product of two square matrices, both inputs."""
     x, y = np.random.default_rng(0).standard_normal((2, size, size), np.float32)
     return model(
         [x, y],
@@ -211,7 +210,6 @@ def _gcn(graph: Any, x: Any, layers: Layers) -> Case:
 
 
 def _geometric(a: Any, layers: Layers) -> Callable[..., Any]:
-    """The same in torch-geometric's GCNConv, with the normalised graph as a CSR tensor."""
     from torch_geometric.nn import GCNConv
 
     matrix, convs = tensor(a), list[Any]()

@@ -33,7 +33,6 @@ _DESCENTS_OF_A_SMALLER_MODEL = 2
 
 
 def any_graph() -> sw.Module:
-    """Two graph convolutions 1433-16-7 for any graph."""
     features = sw.TensorSpec((None, 1433), "f32")
     return gcn(1433, 16, 7).to_module(gnn.GraphSpec(), features=features)
 
@@ -77,7 +76,6 @@ def mistake(after: int) -> Iterator[None]:
 
 
 def seconds(call: Callable[[], object]) -> str:
-    """The processor time of a call, and the elapsed time."""
     start, used = time.perf_counter(), time.process_time()
     call()
     used, elapsed = time.process_time() - used, time.perf_counter() - start
@@ -85,11 +83,6 @@ def seconds(call: Callable[[], object]) -> str:
 
 
 def bisected(module: sw.Module, after: int) -> None:
-    """Find the mistake.
-
-    Raises:
-        SystemExit: if another pass is blamed.
-    """
     with mistake(after):
         found = sw.bisect(module)
     if found is None or found.pass_name != WRONG:
@@ -97,7 +90,6 @@ def bisected(module: sw.Module, after: int) -> None:
 
 
 def row(name: str, make: Callable[[], sw.Module]) -> Row:
-    """Check one model, and find the mistake in it."""
     module = make()
     cells = {
         "check=True": seconds(lambda: sw.compile(module, check=True, records=False)),

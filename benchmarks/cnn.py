@@ -47,13 +47,11 @@ def network(proto: ModelProto, arrays: Sequence[np.ndarray], module: object = No
 
 
 def written(make: Callable[..., ModelProto], *arguments: str) -> Case:
-    """A network for an image of 224 x 224."""
     image = np.random.default_rng(1).standard_normal((1, 3, 224, 224), np.float32)
     return network(make(*arguments), [image])
 
 
 def exported(file: str, name: str, *sizes: int) -> Case:
-    """A network made by a function of a module that imports torch."""
     made = getattr(importlib.import_module(file), name)(*sizes)
     return network(made.proto, made.arrays, made.module)
 

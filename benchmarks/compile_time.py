@@ -45,7 +45,6 @@ def warm() -> None:
 
 
 def seconds(name: str) -> float:
-    """The processor time of a compilation of a model."""
     warm()
     finished = module(name)
     gc.collect()
@@ -55,7 +54,6 @@ def seconds(name: str) -> float:
 
 
 def row(name: str, make: Callable[[], sw.Module], *, rounds: int = 5, against: str = "") -> Row:
-    """Compile a model in turns."""
     return compared(turns(versions("compile_time", against), name, rounds), "{:.3f} s".format)
 
 

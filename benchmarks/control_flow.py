@@ -62,7 +62,6 @@ class Flow(NamedTuple):
         return parser.parse_model(f"{header} ({inputs}) => ({result}) {{ {nodes} }}")
 
     def one(self, nodes: str) -> ModelProto:
-        """One iteration alone."""
         result = f"float[{self.carried}] k" + (", bool again" if self.flag else "")
         return self.graph(result, f"h = Identity(x) {nodes} {self.flag}")
 
@@ -122,7 +121,6 @@ FLOWS = {
 
 
 def run(name: str, flow: Flow, *, threads: int = 1, rounds: int = ROUNDS) -> Row:
-    """Time one case: calls, and kernels with and without control flow in machine code."""
     case = flow.case()
     result = timed(name, case, threads, rounds)
     step = sw.compile(sw.from_onnx(flow.one(flow.nodes)), threads=threads)

@@ -42,12 +42,10 @@ class Deployed:
     arguments: str = "inputs"
 
     def proto(self) -> ModelProto:
-        """The model in ONNX, where there is one."""
         assert self.model is not None
         return self.model()
 
     def compiled(self) -> sw.Executable:
-        """The program, for one thread."""
         module = sw.from_onnx(self.proto()) if self.module is None else self.module()
         return sw.compile(module, threads=1, records=False)
 
@@ -108,7 +106,6 @@ def graphs(count: int) -> list[np.ndarray]:
 
 
 def rows(*shape: int) -> Callable[[int], list[np.ndarray]]:
-    """Makes so many rows of numbers."""
     return lambda n: [np.random.default_rng(n).standard_normal((n, *shape), np.float32)]
 
 

@@ -21,7 +21,6 @@ NODES = (10_000, 100_000, 1_000_000)
 
 
 def calls(nodes: int) -> dict[str, Callable[[], Any]]:
-    """Both ways to make a matrix of random edges among some nodes."""
     random = np.random.default_rng(0)
     ends, weights = random.integers(0, nodes, (2, EDGES)), random.random(EDGES, np.float32)
     where, shape = (ends[1], ends[0]), (nodes, nodes)
@@ -32,7 +31,6 @@ def calls(nodes: int) -> dict[str, Callable[[], Any]]:
 
 
 def row(name: str, nodes: int, *, rounds: int = 9) -> Row:
-    """Make a matrix in both ways."""
     times = processor_times(calls(nodes), rounds)
     ours, scipys = times["ours"].minimum, times["scipy"].minimum
     return {

@@ -30,13 +30,11 @@ FUEL = 1 << 40
 
 
 def gcn34() -> sw.Module:
-    """Two graph convolutions for any graph."""
     features = sw.TensorSpec((None, 34), "f32")
     return gcn(34, 16, 4).to_module(gnn.GraphSpec(), features=features)
 
 
 def cnn() -> sw.Module:
-    """Two convolutions and a layer."""
     w = Weights()
 
     def program(b: Any, x: Any) -> Any:
@@ -66,13 +64,11 @@ class Machine:
 
     @property
     def missing(self) -> list[str]:
-        """The tools that are not here."""
         tools = [tool for tool in self.tools if shutil.which(tool) is None]
         return tools + [name for name in self.packages if importlib.util.find_spec(name) is None]
 
 
 def emulated(processor: str, *options: str) -> Machine:
-    """A processor that QEMU emulates."""
     emulator = f"qemu-{processor}-static"
     compiler = f"{processor}-linux-gnu-gcc"
 
@@ -117,7 +113,6 @@ MACHINES = {
 
 
 def instructions(name: str, target: str, machine: Machine, folder: Path) -> tuple[int, int]:
-    """The instructions of a call, and the bytes of the object file."""
     sw.export(MODELS[name](), folder, name=name, target=target)
     text = (folder / "example.c").read_text()
     text = text.replace("main(void)", "main(int argc, char **argv)")
@@ -133,7 +128,6 @@ def instructions(name: str, target: str, machine: Machine, folder: Path) -> tupl
 
 
 def row(name: str, case: tuple[str, str]) -> Row:
-    """Count the instructions of a model for a target."""
     model, target = case
     machine = MACHINES[target]
     if machine.missing:

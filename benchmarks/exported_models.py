@@ -83,7 +83,6 @@ def language_model(
     batch: int = 1,
     steps: int = 64,
 ) -> Exported:
-    """A language model of LSTM or GRU layers."""
     tokens = _tokens(words, batch, steps)
     return export(lambda: LanguageModel(kind, words, width, layers), [tokens], names=["tokens"])
 
@@ -123,7 +122,6 @@ class TextReader(nn.Module):
 
 
 def text_reader(width: int = 64, length: int = 100, characters: int = 37) -> Exported:
-    """A CRNN for lines of text of 32 x `length`."""
     return export(lambda: TextReader(width, characters), [_numbers(1, 1, 32, length)])
 
 
@@ -317,7 +315,6 @@ class Segmenter(nn.Module):
 
 
 def segmenter(width: int = 32, levels: int = 4, classes: int = 2, size: int = 128) -> Exported:
-    """A U-Net for square images."""
     return export(lambda: Segmenter(width, levels, classes), [_numbers(1, 3, size, size)])
 
 
@@ -340,10 +337,8 @@ class Pools(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.last = (
-            _convolution(width, width // 2, 1),
-            _convolution(2 * width, width, 1),
-        )
+        half = width // 2
+        self.first, self.last = _convolution(width, half, 1), _convolution(4 * half, width, 1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         parts = [self.first(x)]

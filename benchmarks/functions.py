@@ -39,7 +39,6 @@ SHAPES = {"layer_norm": (100, 1000)}
 
 
 def arguments(name: str, kind: str) -> list[np.ndarray]:
-    """Numbers within the domain of a function."""
     rng = np.random.default_rng(0)
     ranges = [DOMAINS.get(name, (-5.0, 5.0)), *[(-5.0, 5.0)] * (name == "pow")]
     numbers = [rng.uniform(*ends, COUNT).astype(f"float{kind[1:]}") for ends in ranges]
@@ -47,13 +46,11 @@ def arguments(name: str, kind: str) -> list[np.ndarray]:
 
 
 def ours(name: str, kind: str) -> Any:
-    """A compiled call of the function."""
     module = built(lambda b, *x: getattr(b, name)(*x), *arguments(name, kind))
     return sw.compile(module, threads=1)
 
 
 def torch_function(name: str) -> Any:
-    """The function of PyTorch, of arrays."""
     import torch
 
     torch.set_num_threads(1)
@@ -73,14 +70,12 @@ def made(line: str) -> tuple[Any, list[np.ndarray]]:
 
 
 def seconds(line: str) -> float:
-    """The processor time of a call."""
     call, arrays = made(line)
     times = processor_times({line: lambda: call(*arrays)}, CALLS)
     return times[line].minimum
 
 
 def row(name: str, case: tuple[str, str], *, rounds: int = 30, against: str = "") -> Row:
-    """Time a function of an element type."""
     who, kind = case
     now, *before = reversed(versions("functions", against))
     lines = f"ours {who} {kind}", f"torch {who} {kind}"
@@ -92,7 +87,6 @@ def row(name: str, case: tuple[str, str], *, rounds: int = 30, against: str = ""
 
 @cache
 def peer() -> Worker:
-    """The process of PyTorch."""
     return Worker("functions")
 
 

@@ -33,7 +33,6 @@ def network(*widths: int) -> Any:
 
 
 def layers(network: Any) -> list[gnn.Layer]:
-    """The layers of a network."""
     return [
         gnn.Linear.from_state_dict(part.state_dict()) if hasattr(part, "weight") else gnn.ReLU()
         for part in network

@@ -33,21 +33,18 @@ def _numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def product(size: int) -> Case:
-    """A product of two square matrices."""
     arrays = [_numbers(size, size), _numbers(size, size, seed=1)]
     module = built(lambda b, x, y: b.matmul(x, y), *arrays)
     return Case(arrays, module=module, torch=lambda t, x, y: x @ y, flops=2.0 * size**3)
 
 
 def sparse_product(nodes: int, edges: int, width: int) -> Case:
-    """A product of the matrix of a graph with a power law, and features."""
     a, x = graph_of(nodes, edges).to_csr(), _numbers(nodes, width)
     module = built(lambda b, a, x: b.spmm(a, x), a, x)
     return Case([a, x], module=module, torch=lambda t, a, x: a @ x, flops=0)
 
 
 def rows(rows: int, columns: int, norm: bool) -> Case:
-    """Softmax, or a layer norm, of rows."""
     x, w = _numbers(rows, columns), Weights()
     scale, bias = w.positive(columns), w.array(columns)
     if not norm:
@@ -62,7 +59,6 @@ def rows(rows: int, columns: int, norm: bool) -> Case:
 
 
 def network(batch: int, *widths: int) -> Case:
-    """Dense layers."""
     x = _numbers(batch, widths[0])
     return Case([x], module=built(lambda b, x: layers(b, x, *widths), x))
 

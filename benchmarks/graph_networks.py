@@ -229,11 +229,6 @@ NETWORKS: dict[str, Callable[[], Network]] = {
 
 
 def run(name: str, make: Callable[[], Network], *, threads: int = 1, rounds: int = 0) -> Row:
-    """Time one network.
-
-    Raises:
-        LeftOutError: if its data is missing, or we cannot import it.
-    """
     network = make()
     try:
         module = sw.from_torch(network.model, network.given, dynamic_shapes=network.sizes)

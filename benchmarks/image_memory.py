@@ -56,7 +56,6 @@ def child(name: str, who: str, path: str) -> None:
 
 
 def run(name: str, make: Make) -> Row:
-    """Measure one network in each engine."""
     case = make()
     code = "import sys; from image_memory import child; child(*sys.argv[1:])"
     found: Row = {}

@@ -165,7 +165,6 @@ def rows(
     threads: int = 2,
     alone: bool = False,
 ) -> Iterator[Row]:
-    """Partition the graph, or run a network in memory and out of core."""
     place, limit = Path(folder).resolve(), None if unlimited else memory
     found = prepared(place, nodes, edges, parts, limit)
     if not network:

@@ -67,7 +67,6 @@ def layer_by_layer(model: Any, matrix: Any, x: torch.Tensor, size: int) -> torch
 
 @torch.no_grad()
 def at_once(model: Any, edges: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """The model on the whole graph."""
     return model(x, edges)
 
 
@@ -81,7 +80,6 @@ def rows(
     batch: int = 16_384,
     rounds: int = 2,
 ) -> Iterator[Row]:
-    """Time a model in all ways, with PyG's batches of so many nodes."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     model = make().eval()

@@ -40,23 +40,20 @@ class Block(NamedTuple):
 def convolution(
     inputs: int, outputs: int, window: int, stride: int, kind: Kind, groups: int = 1
 ) -> nn.Sequential:
-    """A convolution, a batch norm, and an activation."""
     conv = nn.Conv2d(inputs, outputs, window, stride, window // 2, groups=groups, bias=False)
     nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
     return nn.Sequential(conv, nn.BatchNorm2d(outputs), kind())
 
 
 class Residual(nn.Sequential):
-    """Adds its input to the result of its layers."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + super().forward(x)
 
 
 class Gate(nn.Sequential):
     """Scales channels by a function of their means: Hu et al., 2018."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * super().forward(x)
 
 

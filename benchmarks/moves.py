@@ -41,7 +41,6 @@ def gather(shape: tuple[int, ...], count: int, axis: int) -> Make:
 
 
 def concat(axis: int, *shapes: tuple[int, ...]) -> Make:
-    """Two arrays, one after the other."""
     return move(
         shapes,
         Node("Concat", {"axis": axis}),

@@ -20,13 +20,11 @@ class Writer:
         self._constants: list[TensorProto] = []
 
     def constant(self, array: np.ndarray) -> str:
-        """A weight."""
         name = f"c{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(array, name))
         return name
 
     def node(self, kind: str, *operands: str, **attributes: Any) -> str:
-        """A node of one result."""
         name = f"v{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, operands, [name], name, **attributes))
         return name

@@ -77,24 +77,20 @@ def onnx(
 
 
 def normal(*shape: int) -> np.ndarray:
-    """Weights."""
     return np.random.default_rng(1).standard_normal(shape, np.float32)
 
 
 def window(size: int, stride: int = 1, pad: int = 0) -> dict[str, Any]:
-    """The attributes of a square window."""
     return {"kernel_shape": [size] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
 
 
 def conv(channels: int, size: int, filters: int, kernel: int, stride: int, pad: int) -> Make:
-    """A convolution of a square image."""
     weights = normal(filters, channels, kernel, kernel)
     image = (1, channels, size, size)
     return onnx("Conv", image, constants=[weights], **window(kernel, stride, pad))
 
 
 def reduction(kind: str, shape: tuple[int, ...], *axes: int) -> Make:
-    """A reduction over some axes."""
     return onnx(kind, shape, constants=[np.array(axes)], keepdims=0)
 
 
@@ -131,7 +127,6 @@ def histogram(count: int, bins: int, *weights: Input) -> Make:
 
 
 def sorting(*shape: int) -> Make:
-    """The sorted elements of rows."""
     return operator(
         (shape,),
         build=lambda b, x: b.sort(x)[0],
@@ -149,7 +144,6 @@ def argsort(*shape: int) -> Make:
 
 
 def top_k(k: int, *shape: int) -> Make:
-    """The largest elements of rows, and where they come from."""
     return onnx("TopK", shape, constants=[np.array([k])], torch=lambda t, x: x.topk(k).values)
 
 

@@ -85,7 +85,6 @@ def minima(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, tupl
 
 @cache
 def divided(nodes: int, edges: int, parts: int) -> tuple[sw.Partition, Any]:
-    """A power-law graph in parts, and as a matrix."""
     graph = graph_of(nodes, edges)
     return sw.partition(graph, parts), graph.to_csr()
 

@@ -89,7 +89,6 @@ def operators(module: Module) -> int:
 
 
 def rows(name: str, size: int, *, rounds: int = 2, passes: bool = False) -> Iterator[Row]:
-    """Time both stages on a module of each mix, or each of their passes."""
     stages = ",".join(pipeline()[stage] for stage in ("optimized", "fused"))
     steps = stages.split(",") if passes else [stages]
     least, counts = dict[str, list[float]](), dict[str, int]()

@@ -48,7 +48,6 @@ def installed(name: str) -> bool:
 
 
 def missing() -> list[str]:
-    """The distributions of peers that are not installed."""
     return [name for name in PEERS if not installed(name)]
 
 

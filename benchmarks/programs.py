@@ -44,7 +44,6 @@ Program = tuple[Make, int]
 
 
 def programs() -> Iterator[tuple[str, Program]]:
-    """All programs by their names."""
     for threads in (1, 2):
         for name, make in CASES.items():
             yield f"{name}, {threads} threads", (make, threads)
@@ -69,7 +68,6 @@ def _call(name: str) -> Callable[[], object]:
 
 
 def seconds(name: str) -> float:
-    """The seconds of a call of a program, or a number that stands for its machine code."""
     if name.startswith(CODE):
         make, threads = PROGRAMS[name.removeprefix(CODE)]
         exe = sw.compile(make().program, threads=threads)
@@ -81,7 +79,6 @@ def seconds(name: str) -> float:
 def row(
     name: str, program: Program, *, rounds: int = 9, against: str = "", changed: bool = False
 ) -> Row | Sequence[Row]:
-    """Time one program; no row of one that has the machine code that it had."""
     workers = versions("programs", against)
     if changed and len(set(map(min, turns(workers, CODE + name, 1)))) == 1:
         return []

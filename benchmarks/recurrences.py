@@ -44,7 +44,6 @@ def recurrence(kind: str, hidden: int, batch: int, directions: int) -> Case:
 
 
 def of_torch(torch: Any, kind: str, hidden: int, w: Any, r: Any, bias: Any) -> Callable[..., Any]:
-    """The layer in PyTorch."""
     layer = getattr(torch.nn, kind)(hidden, hidden, bidirectional=len(w) == 2)
     biases = bias.reshape(len(w), 2, -1)
     state = dict[str, Any]()

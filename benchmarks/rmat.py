@@ -57,7 +57,6 @@ def _mixed(ends: np.ndarray, levels: int) -> np.ndarray:
 
 
 def write(path: Path, nodes: int, edges: int) -> None:
-    """Write an edge list of shape (2, E)."""
     with open(path, "wb") as file:
         header = {"descr": "<i4", "fortran_order": False, "shape": (2, edges)}
         npy.write_array_header_1_0(file, header)
@@ -70,6 +69,5 @@ def write(path: Path, nodes: int, edges: int) -> None:
 
 
 def graph_of(nodes: int, edges: int) -> gnn.Graph:
-    """The graph in memory."""
     ends = np.concatenate([np.stack(piece) for piece in rmat(nodes, edges)], axis=1)
     return gnn.Graph.from_edge_index(ends, nodes)

@@ -37,7 +37,6 @@ def modules() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the tables of the module that the first argument names."""
     known, (name, *arguments) = modules(), sys.argv[1:] or [""]
     if name not in known:
         print(__doc__, *(f"{name:16} {line}" for name, line in known.items()), sep="\n")

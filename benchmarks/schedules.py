@@ -29,12 +29,10 @@ from stepwell.passes.loop.schedule import schedule_kernel
 
 
 def products(b: sw.Builder, x: Value, y: Value) -> Value:
-    """The products of two stacks of matrices."""
     return b.matmul(x, y)
 
 
 def columns(b: sw.Builder, *tables: Value) -> Value:
-    """The exponentials of concatenated tables."""
     return b.exp(b.concat(tables, axis=1))
 
 
@@ -73,7 +71,6 @@ def kernels(module: sw.Module) -> list[KernelOp]:
 
 
 def scheduled(kernel: KernelOp, target: Target, rounds: int) -> tuple[float, str]:
-    """The processor time of scheduling in seconds, and the trace."""
     times, trace = list[float](), ""
     with without_collector():
         for _ in range(rounds):
@@ -88,7 +85,6 @@ def scheduled(kernel: KernelOp, target: Target, rounds: int) -> tuple[float, str
 def rows(
     name: str, make: Callable[[], sw.Module], *, rounds: int = 7, target: str = "host"
 ) -> Iterator[Row]:
-    """Schedule the kernels of a program, for a machine."""
     for kernel in kernels(make()):
         seconds, trace = scheduled(kernel, named(target), rounds)
         yield {
@@ -100,7 +96,6 @@ def rows(
 
 
 def longest(rows: Sequence[Row]) -> str:
-    """The kernel that takes longest."""
     row = max(rows, key=lambda row: float(row["time"].removesuffix(" ms")))
     return f"longest: {row['time']}, @{row['kernel']} of {row['program']}"
 

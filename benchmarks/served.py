@@ -22,7 +22,6 @@ Call = Callable[..., np.ndarray]
 
 
 def stepwell(path: str) -> Call:
-    """A saved program."""
     import stepwell as sw
 
     return sw.load(path)
@@ -45,7 +44,6 @@ def nothing(path: str) -> Call:
 
 
 def pixels(body: bytes) -> list[np.ndarray]:
-    """The input of the MLP."""
     return [np.frombuffer(body, np.float32).reshape(-1, PIXELS)]
 
 
@@ -65,7 +63,6 @@ INPUTS: Mapping[str, Callable[[bytes], list[np.ndarray]]] = {"MLP": pixels, "GCN
 
 
 def application() -> FastAPI:
-    """The application that the environment describes."""
     run_time, model, path, where = os.environ["SERVED"].split(",")
     call, inputs = RUN_TIMES[run_time](path), INPUTS[model]
     app = FastAPI()

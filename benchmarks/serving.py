@@ -65,7 +65,6 @@ atexit.register(shutil.rmtree, FILES)
 
 
 def file_of(name: str, run_time: str) -> Path:
-    """The file of a model for a run time."""
     path = FILES / f"{name}.{'onnx' if run_time == 'onnxruntime' else 'stepwell'}"
     if not path.exists() and path.suffix == ".onnx":
         path.write_bytes(MODELS[name].proto().SerializeToString())
@@ -75,7 +74,6 @@ def file_of(name: str, run_time: str) -> Path:
 
 
 def bodies_of(name: str, inputs: Mapping[int, Sequence[np.ndarray]]) -> list[Path]:
-    """The bodies of requests with these inputs."""
     paths: list[Path] = []
     for batch, arrays in inputs.items():
         paths.append(FILES / f"{name}.{batch}")
@@ -104,7 +102,6 @@ class Server:
         self.seconds = time.perf_counter() - start
 
     def ask(self, body: bytes) -> bytes:
-        """The response to one request."""
         headers = {"Content-Type": "application/octet-stream"}
         request = urllib.request.Request(self.url, body, headers)
         with urllib.request.urlopen(request) as response:
@@ -126,7 +123,6 @@ class Server:
         return [count / took, middle, late]
 
     def end(self) -> None:
-        """Stop it."""
         self._process.terminate()
         self._process.wait()
 
@@ -152,7 +148,6 @@ def check(
 def served(
     name: str, case: tuple[str, int, str], *, seconds: int = 1, rounds: int = 3
 ) -> Iterator[Row]:
-    """A server for each run time, all under load in turns; and their cold start."""
     if shutil.which("wrk") is None:
         raise LeftOutError("no wrk here, which makes requests (Debian's package wrk)")
     model, workers, where = case

@@ -55,7 +55,6 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 @cache
 def proto_of(name: str) -> tuple[ModelProto, np.ndarray]:
-    """A trained model in ONNX, and the numbers of the examples."""
     x, classes, target = data()
     model = MODELS[name]()
     model.fit(x, classes if hasattr(model, "predict_proba") else target)
@@ -67,13 +66,11 @@ def proto_of(name: str) -> tuple[ModelProto, np.ndarray]:
 
 
 def forest(rows: int) -> tuple[ModelProto, list[np.ndarray]]:
-    """A forest, and some rows for it."""
     proto, x = proto_of("random forest, 100 trees, 3 classes")
     return proto, [x[:rows]]
 
 
 def case(kind: str, rows: int) -> Case:
-    """A model on a batch."""
     proto, x = proto_of(kind)
     return Case([x[:rows]], proto)
 

@@ -81,7 +81,6 @@ def layers(rng: np.random.Generator) -> Model:
 
 
 def images(rng: np.random.Generator) -> Model:
-    """Convolutions and a pool."""
     b = sw.Builder("main")
     channels, filters = (int(rng.integers(1, 20)) for _ in range(2))
     height, width = (int(rng.integers(5, 14)) for _ in range(2))
@@ -94,7 +93,6 @@ def images(rng: np.random.Generator) -> Model:
 
 
 def graphs(rng: np.random.Generator) -> Model:
-    """Products with a sparse matrix that is an argument."""
     b = sw.Builder("main")
     width, hidden = (int(rng.integers(1, 30)) for _ in range(2))
     a = b.input("a", sw.SparseSpec(("n", "n"), "f32", "e"))
@@ -230,7 +228,6 @@ def interrupted(counts: Counter[str]) -> Iterator[None]:
 
 
 def play(turn: Round, counts: Counter[str], pool: ThreadPoolExecutor) -> Round:
-    """One round; returns the next one, which is compiled meanwhile."""
     callers: list[Future[int]] = [
         pool.submit(turn.call, turn.exe, CALLS, "a thread") for _ in range(CALLERS)
     ]

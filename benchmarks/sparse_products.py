@@ -61,7 +61,6 @@ def product(graph: str, width: int, dtype: str = "float32", index: str = "int32"
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """The ratios of each graph."""
     found: dict[str, list[float]] = {}
     for row in rows:
         graph = row["product"].rpartition(", ")[2]
@@ -96,7 +95,6 @@ def times_constant(b: Any, x: Any, matrix: Any, side: str) -> Any:
 
 
 def both_forms(name: str, case: tuple[str, int], *, rounds: int = 5) -> Iterator[Row]:
-    """Time the products of both forms of a matrix, on one thread."""
     side, columns = case
     rng = np.random.default_rng(0)
     full = rng.standard_normal((SIZE, SIZE)).astype(np.float32)

@@ -77,12 +77,10 @@ def _spent() -> float:
 
 
 def seconds(name: str) -> float:
-    """The time of the processor that a process takes."""
     return both(name)[0]
 
 
 def row(name: str, command: list[str], *, rounds: int = 5, against: str = "") -> Row:
-    """Time a process; an import in turns with a Python that does nothing, and above it."""
     if against:
         workers = versions("startup", against)
         turns(workers, name, 1)

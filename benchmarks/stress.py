@@ -60,7 +60,6 @@ def _caused_by_machine(before: dict[int, float], after: dict[int, float]) -> flo
 
 
 def _resident() -> int:
-    """Bytes of memory in use."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
@@ -99,7 +98,6 @@ def stress(
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Processes that spin meanwhile."""
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_spin, daemon=True) for _ in range(count)]
     for process in processes:
@@ -114,7 +112,6 @@ def busy(count: int) -> Iterator[None]:
 def row(
     name: str, callers: int, *, threads: int = 1, calls: int = 5000, neighbours: int = 1
 ) -> Row:
-    """Call a program so many times, beside so many processes that spin."""
     if not (_TASKS / str(os.getpid()) / "schedstat").exists():
         raise LeftOutError("this system does not count how long threads wait for a core")
     exe = sw.compile(model(), threads=threads)

@@ -49,7 +49,6 @@ class Batches:
 
 
 def mlp(*widths: int) -> Batches:
-    """Dense layers with a bias, and relu between them."""
     return Batches(lambda b, x: layers(b, x, *widths), widths[:1])
 
 
@@ -60,19 +59,16 @@ def products(b: Any, x: Any) -> Any:
 
 
 def convolution(b: Any, x: Any) -> Any:
-    """A padded 3 x 3 convolution of 32 channels with a bias and relu."""
     w = Weights()
     h = b.conv(b.pad(x, [0, 0, 1, 1], [0, 0, 1, 1]), w.scaled(32, 32, 3, 3))
     return b.relu(b.add(h, w.scaled(32, 1, 1)))
 
 
 def softmax(b: Any, x: Any) -> Any:
-    """Softmax of each row."""
     return b.softmax(x, axis=1)
 
 
 def layer_norm(b: Any, x: Any) -> Any:
-    """Layer norm of each row, with a scale and a shift."""
     w, columns = Weights(), x.shape[1]
     return b.layer_norm(x, w.scaled(columns), w.scaled(columns), axis=1, epsilon=1e-5)
 
@@ -89,7 +85,6 @@ CASES = {
 
 
 def rows(name: str, case: Batches, *, threads: int = 1) -> Iterator[Row]:
-    """Time both programs for each batch."""
     symbolic = sw.compile(case.build("batch"), threads=threads)
     for batch in case.batches:
         x = case.inputs(batch)

@@ -33,8 +33,6 @@ Case = tuple[Callable[[], nn.Module], tuple[Any, ...]]
 
 
 class GCN(nn.Module):
-    """Two convolutions."""
-
     def __init__(self) -> None:
         super().__init__()
         self.first, self.second = pyg.GCNConv(8, 16), pyg.GCNConv(16, 7)
@@ -44,7 +42,6 @@ class GCN(nn.Module):
 
 
 def perceptron() -> nn.Module:
-    """Four linear layers."""
     hidden = [part for _ in range(3) for part in (nn.Linear(4, 4), nn.ReLU())]
     return nn.Sequential(*hidden, nn.Linear(4, 4))
 
@@ -91,7 +88,6 @@ def calls(model: nn.Module, args: tuple[Any, ...]) -> dict[str, Callable[[], obj
 
 
 def first_row(name: str, case: Case, *, rounds: int = 5) -> Row:
-    """Time the first result of new models."""
     make, args = case
     first_result(make, args)
     both = [first_result(make, args) for _ in range(rounds)]
@@ -105,7 +101,6 @@ def first_row(name: str, case: Case, *, rounds: int = 5) -> Row:
 
 
 def call_row(name: str, case: Case, *, rounds: int = ROUNDS) -> Row:
-    """Time calls of one model."""
     make, args = case
     torch._dynamo.reset()
     with torch.no_grad():

@@ -77,7 +77,6 @@ class Network(torch.nn.Module):
         return self.second(hidden, self.edges_)
 
     def loss(self) -> Any:
-        """The loss of the papers to train with."""
         return functional.cross_entropy(self()[self.train_], self.labels_[self.train_])
 
 
@@ -107,7 +106,6 @@ class Training:
         self.adam = torch.optim.Adam(groups, lr=0.01, fused=True)
 
     def epoch(self) -> Epoch:
-        """Train for an epoch."""
         processor, start = time.process_time(), time.perf_counter()
         self.adam.zero_grad()
         loss = self.loss()
@@ -131,11 +129,6 @@ class Training:
 def rows(
     name: str, data: str, *, threads: int = 1, epochs: int = 200, seeds: int = 5
 ) -> Iterator[Row]:
-    """Train both networks with each seed, in turns.
-
-    Raises:
-        LeftOutError: if the data is missing.
-    """
     os.environ["STEPWELL_NUM_THREADS"] = str(threads)
     torch.set_num_threads(threads)
     torch._dynamo.config.capture_scalar_outputs = True

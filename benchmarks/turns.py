@@ -50,7 +50,6 @@ class Worker:
         return float(answer)
 
     def end(self) -> None:
-        """Let the process end."""
         self._process.communicate()
 
 

@@ -21,7 +21,6 @@ PARTS = (1, 10, 100, 1000)
 
 @cache
 def report(nodes: int, edges: int, parts: int) -> Any:
-    """The prediction of the model for so many parts."""
     partition = sw.partition(graph_of(nodes * parts, edges * parts), parts)
     with LocalEngine(1) as engine:
         # Halos are charged to the network, on which a cluster has them.
@@ -30,7 +29,6 @@ def report(nodes: int, edges: int, parts: int) -> Any:
 
 
 def row(name: str, parts: int, *, nodes: int = 1000, edges: int = 10_000) -> Row:
-    """So many nodes and edges for each part."""
     found = report(nodes, edges, parts)
     return {
         "nodes": f"{nodes * parts:,}",
