@@ -16,7 +16,7 @@ import accuracy_exact as exact
 import accuracy_inputs as data
 import numpy as np
 from accuracy_inputs import Arrays, Inputs, numbers
-from peers import Node
+from onnx_writer import Node
 from scipy.sparse import csr_array
 
 Formula = Callable[..., np.ndarray]

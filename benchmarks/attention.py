@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from harness import Case, Make, Table, run
 from models import built
-from peers import Call, Node, in_onnx
+from onnx_writer import Node
+from peers import Call, in_onnx
 
 
 def _joined(x: np.ndarray) -> np.ndarray:

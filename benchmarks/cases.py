@@ -19,8 +19,8 @@ import networkx as nx
 import numpy as np
 from harness import Case, LeftOutError, Make, Table, run
 from models import built, spec_of
-from onnx_writer import FLOAT, Writer, onnx_perceptron
-from peers import OF_ONNX, Call, Node, installed, tensor, torch_call
+from onnx_writer import FLOAT, Node, Writer, onnx_perceptron
+from peers import OF_ONNX, Call, installed, tensor, torch_call
 from scipy.sparse import csr_array, eye_array
 
 from stepwell.frontends import gnn
@@ -133,7 +133,7 @@ def convolutions() -> Case:
             x = t.nn.functional.conv2d(x, tensors[i], tensors[i + 1], padding=1).relu_()
         return x
 
-    proto = writer.model({"x": (FLOAT, x.shape)}, value, x.ndim)
+    proto = writer.model({"x": (FLOAT, x.shape)}, value)
     return model([x], proto, torch=call, weights=weights, flops=4 * 2.0 * 64 * 64 * 9 * 56 * 56)
 
 

@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 from harness import Make, Table, run
+from onnx_writer import Node
 from operators import operator
-from peers import Node
 
 move: Callable[..., Make] = partial(operator, reads_all=False, tolerance=0.0)
 

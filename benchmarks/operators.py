@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from harness import Case, Make, Table, run
 from models import built
-from peers import Node
+from onnx_writer import Node
 
 IMAGE, MATRIX = (1, 64, 56, 56), (512, 1024)
 Input = tuple[int, ...] | Callable[[np.random.Generator], np.ndarray]

@@ -13,7 +13,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from ml_dtypes import bfloat16
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper, save, shape_inference
+from onnx import ModelProto, save
 from scipy.sparse import csr_array
 
 OURS = "stepwell"
@@ -49,48 +48,6 @@ def installed(name: str) -> bool:
 
 def missing() -> list[str]:
     return [name for name in PEERS if not installed(name)]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node of ONNX; constants follow the inputs.
-
-    It has as many results as the operator demands, unless `results` says how many, as it has to
-    for one of another domain than that of ONNX.
-    """
-
-    kind: str
-    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    constants: tuple[np.ndarray, ...] = ()
-    opset: int = 18
-    domain: str = ""
-    results: int | None = None
-
-    def model(self, inputs: Sequence[np.ndarray]) -> ModelProto:
-        """A model of this node, with inputs of the shapes and types of these.
-
-        Results have the element type of the first input where ONNX does not infer another one.
-        """
-        names = [f"x{n}" for n in range(len(inputs))]
-        weights = [numpy_helper.from_array(a, f"c{n}") for n, a in enumerate(self.constants)]
-        count = self.results or defs.get_schema(self.kind, self.opset).min_output
-        given = [f"y{n}" for n in range(count)]
-        operands = [*names, *(c.name for c in weights)]
-        node = helper.make_node(self.kind, operands, given, domain=self.domain, **self.attributes)
-        specs = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-            for name, x in zip(names, inputs, strict=True)
-        ]
-        outputs = [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in given]
-        graph = helper.make_graph([node], "main", specs, outputs, weights)
-        imports = [helper.make_opsetid(*one) for one in {self.domain: 1, "": self.opset}.items()]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=9)
-        model = shape_inference.infer_shapes(model)
-        for output in model.graph.output:
-            if not output.type.tensor_type.elem_type:
-                output.type.CopyFrom(specs[0].type)
-                output.type.tensor_type.ClearField("shape")
-        return model
 
 
 def onnx_runtime(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> Call:

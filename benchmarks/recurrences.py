@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from harness import Case, Make, Table, run
-from peers import Node
+from onnx_writer import Node
 
 STEPS = 100
 GATES = {"LSTM": (0, 2, 3, 1), "GRU": (1, 0, 2)}
