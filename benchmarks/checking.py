@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from cases import cora
 from harness import Row, Table
 from image_models import resnet18
-from models import gcn, perceptron
+from models import any_graph, perceptron
 from xdsl.context import Context
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp
 from xdsl.ir.affine import AffineMap
@@ -26,15 +26,9 @@ import stepwell as sw
 from stepwell.core.registry import passes
 from stepwell.diagnosis.checks import LargeProgram
 from stepwell.dialects.loop.ops import ForOp
-from stepwell.frontends import gnn
 
 WRONG = "loop-schedule"
 _DESCENTS_OF_A_SMALLER_MODEL = 2
-
-
-def any_graph() -> sw.Module:
-    features = sw.TensorSpec((None, 1433), "f32")
-    return gcn(1433, 16, 7).to_module(gnn.GraphSpec(), features=features)
 
 
 MODELS: dict[str, Callable[[], sw.Module]] = {
@@ -42,7 +36,7 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
     "MLP 784-128-10, any batch": lambda: perceptron("batch", 784, 128, 10),
     "GCN Cora, dense features": lambda: cora(dense=True).program,
     "GCN Cora, sparse features": lambda: cora(dense=False).program,
-    "GCN 1433-16-7, any graph": any_graph,
+    "GCN 1433-16-7, any graph": lambda: any_graph(1433, 16, 7),
     "ResNet-18": lambda: sw.from_onnx(resnet18()),
 }
 

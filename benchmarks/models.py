@@ -74,6 +74,12 @@ def gcn(features: int, hidden: int, classes: int) -> gnn.Sequential:
     return gnn.Sequential(first, gnn.ReLU(), second)
 
 
+def any_graph(features: int, hidden: int, classes: int) -> sw.Module:
+    """The same for any graph."""
+    spec = sw.TensorSpec((None, features), "f32")
+    return gcn(features, hidden, classes).to_module(gnn.GraphSpec(), features=spec)
+
+
 def gcn_of_cora() -> sw.Module:
     """Two graph convolutions on a graph of the size of Cora."""
     nodes = 2708

@@ -8,6 +8,9 @@ The graph is a power-law graph (`rmat.py`), networks have two layers and 64 feat
 seconds. `exchanged` is what a call counts, `predicted` what the report says; `error` is relative
 to 1 + |result|. With `--apart` each way is measured alone, and frees its memory before the next
 one, where memory does not hold them all.
+
+In the second table the parts of a GCN grow in number at a constant size. Nothing runs there: times
+are those of `report.Machine`.
 """
 
 from __future__ import annotations
@@ -135,4 +138,29 @@ def rows(
             }
 
 
-TABLES = [Table("network", {name: name for name in NETWORKS}, rows, threads=(2,))]
+@cache
+def report(nodes: int, edges: int, parts: int) -> Any:
+    partition = sw.partition(graph_of(nodes * parts, edges * parts), parts)
+    with LocalEngine(1) as engine:
+        # Halos are charged to the network, on which a cluster has them.
+        engine.shares = False
+        return sw.distribute(module("GCN"), partition, engine, opt_level=0).report()
+
+
+def scaled(name: str, parts: int, *, nodes: int = 1000, edges: int = 10_000) -> Row:
+    found = report(nodes, edges, parts)
+    return {
+        "nodes": f"{nodes * parts:,}",
+        "halo of a part": f"{sum(cost.halo for cost in found.costs[1]) / parts:,.0f}",
+        "exchanged MB": f"{sum(found.exchanged) / 1e6:,.1f}",
+        "balance": f"{min(found.balance):.2f}",
+        "s": f"{found.seconds:.4f}",
+        "efficiency": f"{report(nodes, edges, 1).seconds / found.seconds:.2f}",
+    }
+
+
+SCALED = {f"{parts:,} by the model": parts for parts in (1, 10, 100, 1000)}
+TABLES = [
+    Table("network", {name: name for name in NETWORKS}, rows, threads=(2,)),
+    Table("parts", SCALED, scaled),
+]

@@ -1,4 +1,4 @@
-"""Products of a sparse matrix and a dense one beside SciPy and PyTorch, and stored dense.
+"""Products of a sparse matrix and a dense one beside SciPy and PyTorch, and making such matrices.
 
 The matrix is that of a graph: one whose nodes have about the same degree, one whose degrees follow
 a power law, and the same with the nodes of the highest degrees last, which is the worst case for
@@ -7,6 +7,10 @@ checking them. Ratios are of minima.
 
 The second table has products with a mostly empty constant, stored dense and stored sparse; the
 costs in `passes/graph/sparsify_constant.py` are fitted to it.
+
+The third has `gnn.Graph.from_edge_index` of a million edges beside SciPy's conversion of a COO
+matrix, in time of the processor. SciPy's matrix sums edges that are given twice; `from_edge_index`
+checks the indices, keeps such edges, and says where each one came from.
 """
 
 from __future__ import annotations
@@ -17,12 +21,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from harness import RATIO, Case, Make, Row, Table, run
+from harness import RATIO, Case, Make, Row, Table, processor_times, run
 from models import built
 from rich.text import Text
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 import stepwell as sw
+from stepwell.frontends import gnn
 from stepwell.tools.timing import measure
 
 WIDTHS = (1, 2, 3, 7, 16, 33, 64, 128, 256, 1024)
@@ -120,6 +125,29 @@ CONSTANTS = {
     for side in ("left", "right")
     for columns in (1, 4, 8, 16, 64, 256)
 }
+
+
+EDGES = 1_000_000
+NODES_OF_LISTS = {f"list of edges, {nodes:,} nodes": nodes for nodes in (10**4, 10**5, 10**6)}
+
+
+def from_edges(name: str, nodes: int, *, rounds: int = 9) -> Row:
+    """Make a matrix of random edges with weights, in two ways."""
+    random = np.random.default_rng(0)
+    ends, weights = random.integers(0, nodes, (2, EDGES)), random.random(EDGES, np.float32)
+    where, shape = (ends[1], ends[0]), (nodes, nodes)
+    calls = {
+        "ours": lambda: gnn.Graph.from_edge_index(ends, nodes, weights),
+        "scipy": lambda: coo_array((weights, where), shape).tocsr(),
+    }
+    ours, scipys = (time.minimum for time in processor_times(calls, rounds).values())
+    return {
+        "from_edge_index": f"{ours * 1e3:.1f} ms",
+        "coo.tocsr": f"{scipys * 1e3:.1f} ms",
+        "ratio": f"{scipys / ours:.2f}",
+    }
+
+
 TABLES = [
     Table(
         *("product", PRODUCTS, partial(run, rounds=5, seconds=0.003, by="minimum")),
@@ -127,4 +155,5 @@ TABLES = [
         summary=summary,
     ),
     Table("product", CONSTANTS, both_forms),
+    Table("nodes", NODES_OF_LISTS, from_edges),
 ]
