@@ -62,17 +62,20 @@ def export(
     return Exported(program.model_proto, arrays, expected, model)
 
 
-class LanguageModel(nn.Module):
-    """Tokens, a recurrent network, and a score for each word."""
+class Apply(nn.Module):
+    """A function as a layer."""
 
-    def __init__(self, kind: str, words: int, width: int, layers: int) -> None:
+    def __init__(self, function: Callable[[Any], Any]) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(words, width)
-        self.layers = getattr(nn, kind)(width, width, layers, batch_first=True)
-        self.scores = nn.Linear(width, words)
+        self.function = function
 
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        return self.scores(self.layers(self.embedding(tokens))[0])
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
+def recurrent(kind: str, *sizes: int, **options: bool) -> list[nn.Module]:
+    """Recurrent layers, without their last state."""
+    return [getattr(nn, kind)(*sizes, **options), Apply(lambda found: found[0])]
 
 
 def language_model(
@@ -83,8 +86,16 @@ def language_model(
     batch: int = 1,
     steps: int = 64,
 ) -> Exported:
-    tokens = _tokens(words, batch, steps)
-    return export(lambda: LanguageModel(kind, words, width, layers), [tokens], names=["tokens"])
+    """Tokens, LSTM or GRU layers, and a score for each word."""
+
+    def make() -> nn.Module:
+        return nn.Sequential(
+            nn.Embedding(words, width),
+            *recurrent(kind, width, width, layers, batch_first=True),
+            nn.Linear(width, words),
+        )
+
+    return export(make, [_tokens(words, batch, steps)], names=["tokens"])
 
 
 def _tokens(words: int, *shape: int) -> torch.Tensor:
@@ -101,37 +112,35 @@ def _convolution(inputs: int, outputs: int, window: int = 3, stride: int = 1) ->
     return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.SiLU())
 
 
-class TextReader(nn.Module):
-    """A convolutional recurrent network that reads a line of text: Shi et al., 2015."""
+def text_reader(width: int = 64, length: int = 100, characters: int = 37) -> Exported:
+    """A convolutional recurrent network for lines of text of 32 x `length`: Shi et al., 2015."""
 
-    def __init__(self, width: int, characters: int) -> None:
-        super().__init__()
+    def make() -> nn.Module:
         channels = [1, width, 2 * width, 4 * width, 4 * width, 8 * width, 8 * width]
         pools = [(2, 2), (2, 2), None, (2, 1), None, (2, 1)]
         parts = list[nn.Module]()
         for (inputs, outputs), pool in zip(itertools.pairwise(channels), pools, strict=True):
             parts += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU()]
             parts += [] if pool is None else [nn.MaxPool2d(pool)]
-        self.image = nn.Sequential(*parts, nn.Conv2d(8 * width, 8 * width, (2, 1)), nn.ReLU())
-        self.layers = nn.LSTM(8 * width, 4 * width, 2, bidirectional=True)
-        self.scores = nn.Linear(8 * width, characters)
+        parts += [nn.Conv2d(8 * width, 8 * width, (2, 1)), nn.ReLU()]
+        parts.append(Apply(lambda image: image.squeeze(2).permute(2, 0, 1)))
+        parts += recurrent("LSTM", 8 * width, 4 * width, 2, bidirectional=True)
+        return nn.Sequential(*parts, nn.Linear(8 * width, characters), nn.LogSoftmax(-1))
 
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        columns = self.image(image).squeeze(2).permute(2, 0, 1)
-        return functional.log_softmax(self.scores(self.layers(columns)[0]), -1)
-
-
-def text_reader(width: int = 64, length: int = 100, characters: int = 37) -> Exported:
-    return export(lambda: TextReader(width, characters), [_numbers(1, 1, 32, length)])
+    return export(make, [_numbers(1, 1, 32, length)])
 
 
-class SelfAttention(nn.Module):
-    """Attention of a sequence to itself."""
+class EncoderLayer(nn.Module):
+    """A layer of BERT."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
         self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.network = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         batch, length, width = x.shape
@@ -140,22 +149,7 @@ class SelfAttention(nn.Module):
             layer(x).view(shape).transpose(1, 2) for layer in (self.query, self.key, self.value)
         )
         mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-
-
-class EncoderLayer(nn.Module):
-    """A layer of BERT."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.attention = SelfAttention(width, heads)
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.network = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
-        )
-
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        x = self.first(x + self.attention(x, mask))
+        x = self.first(x + self.out(mixed.transpose(1, 2).reshape(batch, length, width)))
         return self.second(x + self.network(x))
 
 
