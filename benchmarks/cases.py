@@ -33,11 +33,7 @@ model: Callable[..., Case] = partial(Case, tolerance=1e-3, engines=OF_ONNX, flop
 
 
 def load(name: str) -> dict[str, np.ndarray]:
-    """The arrays of a file of the data folder, floats in single precision.
-
-    Raises:
-        LeftOutError: if it is not there.
-    """
+    """The arrays of a file of the data folder, floats in single precision."""
     if not (DATA / name).exists():
         raise LeftOutError(f"{name} is not in {DATA}; set STEPWELL_DATA to the folder that has it")
     arrays = dict(np.load(DATA / name))
@@ -162,10 +158,7 @@ def cora(dense: bool) -> Case:
 
 
 def power_law() -> Case:
-    """A two-layer GCN 128-256-40 on a graph of 170,000 nodes and 1.2 million random edges.
-
-    The degree of a node falls off as a power law, as in a citation graph.
-    """
+    """A two-layer GCN on a random graph whose degrees fall off as in a citation graph."""
     rng = np.random.default_rng(0)
     nodes, edges = 170_000, 1_200_000
     ends = power_law_ends(nodes, edges, rng)

@@ -43,11 +43,7 @@ MODELS: dict[str, Callable[[], sw.Module]] = {
 
 @contextmanager
 def mistake(after: int) -> Iterator[None]:
-    """Within it, a pass makes a mistake, except in its first runs.
-
-    Args:
-        after: the number of its runs that are right.
-    """
+    """Within it, a pass makes a mistake, except in so many first runs."""
     kind, runs = passes()[WRONG](), 0
     apply = kind.apply
 

@@ -35,14 +35,7 @@ def export(
     sizes: Sequence[Mapping[int, Any]] | None = None,
     names: Sequence[str] | None = None,
 ) -> Exported:
-    """Export a model by `torch.onnx.export`.
-
-    Args:
-        make: makes the model, after the random numbers of torch have begun anew.
-        args: inputs.
-        sizes: the symbolic dimensions of each input; none by default.
-        names: the names of the inputs.
-    """
+    """Export a model by `torch.onnx.export`, with the symbolic dimensions of each input, if any."""
     torch.manual_seed(0)
     model: Any = make().eval()
     for module in model.modules():

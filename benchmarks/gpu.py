@@ -106,11 +106,6 @@ def made(name: str) -> Case:
 
 @cache
 def compiled(name: str, target: str) -> sw.Executable:
-    """The program of a case.
-
-    Raises:
-        SystemExit: if there is no such device.
-    """
     try:
         return sw.compile(made(name).program, target=target)
     except sw.TargetError as error:
@@ -118,11 +113,7 @@ def compiled(name: str, target: str) -> sw.Executable:
 
 
 def compared(name: str, make: Make, *, target: str = "cuda") -> Row:
-    """Compare the result of a case with that of the host.
-
-    Raises:
-        SystemExit: if there is no GPU, or it is too far away.
-    """
+    """Compare the result of a case with that of the host."""
     exe, case = compiled(name, target), made(name)
     apart = difference(exe(*case.arrays), sw.compile(case.program)(*case.arrays))
     if not apart <= TOLERANCE:
@@ -131,11 +122,7 @@ def compared(name: str, make: Make, *, target: str = "cuda") -> Row:
 
 
 def timed(name: str, make: Make, *, target: str = "cuda", repeat: int = 20) -> Row:
-    """Time the kernels of a case, and torch's.
-
-    Raises:
-        LeftOutError: if the device is emulated.
-    """
+    """Time the kernels of a case, and torch's."""
     if target.endswith("emulated"):
         raise LeftOutError("times of an emulator say nothing")
     exe, case = compiled(name, target), made(name)
@@ -152,11 +139,7 @@ def timed(name: str, make: Make, *, target: str = "cuda", repeat: int = 20) -> R
 
 
 def torch_seconds(case: Case, ours: np.ndarray, repeat: int) -> float | None:
-    """The time of a call of torch on its GPU; None without either.
-
-    Raises:
-        SystemExit: if it has another result.
-    """
+    """The time of a call of torch on its GPU; None without either."""
     if case.torch is None or not installed("torch"):
         return None
     import torch

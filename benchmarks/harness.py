@@ -282,11 +282,11 @@ def timed(
     """Compile a case, compare the result of each peer with ours, and time those that agree.
 
     Args:
-        name: that of the case.
+        name: that of the case, for messages.
         case: the case.
         threads: how many threads each may take.
-        rounds: the number of rounds, which are interleaved.
-        seconds: the time for a call in a round.
+        rounds: how often each is timed, in turns.
+        seconds: the time for it in a round.
         by: what ratios are of, "median" or "minimum".
         clock: "elapsed", or "processor" for that of single calls.
 

@@ -2,12 +2,10 @@
 
     python benchmarks/run.py large_graphs --folder /tmp/large   # 2 million nodes, 800 MiB
 
-The graph is a power-law graph (`rmat.py`), partitioned from a file into `--parts`. Networks have
-two layers and 64 features. Each run is a process of its own; the one out of core, and the
-partitioning, are in a control group whose memory, page cache included, is limited. Where the user
-may not make one (`memory_limit.py`), that is an error; `--unlimited` runs without. `memory` is the
-largest resident set. Times are of the clock and, as machines are shared, of the processor. The
-folder needs about 1.5 kB for each node.
+The graph is a power-law graph (`rmat.py`), networks have two layers and 64 features. Each run is a
+process of its own; the one out of core, and the partitioning, are in a control group whose memory,
+page cache included, is limited. Where the user may not make one, that is an error; `--unlimited`
+runs without. `memory` is the largest resident set. The folder needs about 1.5 kB for each node.
 
 `--alone` is for graphs that no memory holds: the GCN out of core, whose results are compared at
 some nodes with f64. The edge list is removed once it is partitioned.

@@ -82,14 +82,8 @@ def exported(
 ) -> Exported:
     """A network for one image of `size` x `size`.
 
-    Args:
-        size: the size of the image.
-        narrower: what channels are divided by.
-        first: the channels of the first convolution.
-        blocks: the inverted residuals.
-        widths: the channels of the last convolution, and of linear layers after it.
-        activation: that of those layers.
-        gates: the activations within gates.
+    `first` are the channels of the first convolution, `widths` those of the last one and of linear
+    layers after it, and `gates` the activations within gates.
     """
     less = [
         b._replace(**{n: getattr(b, n) // narrower for n in ("inner", "outputs", "squeezed")})

@@ -83,16 +83,9 @@ def open_vino(model: ModelProto, inputs: Sequence[np.ndarray], threads: int) -> 
 
 @contextmanager
 def converted(model: ModelProto, made: str, code: str, *arguments: str) -> Iterator[Path]:
-    """A folder with "model.onnx" and the files that a converter makes of it.
+    """A folder with "model.onnx" and the files that a converter makes of it, `made` among them.
 
-    Args:
-        model: the model.
-        made: the name of one of those files.
-        code: calls the converter, in a process of its own.
-        arguments: what `sys.argv` has there.
-
-    Raises:
-        RuntimeError: if the converter fails; the message is the end of its output.
+    `code` calls the converter, in a process of its own.
     """
     with TemporaryDirectory() as folder:
         save(model, Path(folder, "model.onnx"))

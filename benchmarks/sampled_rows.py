@@ -57,14 +57,7 @@ def difference(
     convolutions: Sequence[gnn.GCNConv],
     seconds: float,
 ) -> tuple[int, float]:
-    """Compare as many nodes as there is time for.
-
-    Args:
-        parts: the partition.
-        x: the features, shape (N, in).
-        y: the results, shape (N, out).
-        convolutions: two layers, with a ReLU between them.
-        seconds: the time.
+    """Compare the results y, shape (N, out), for features x, shape (N, in), in so many seconds.
 
     Returns:
         The number of nodes, and the largest difference, relative to the largest result.

@@ -84,11 +84,7 @@ def bodies_of(name: str, inputs: Mapping[int, Sequence[np.ndarray]]) -> list[Pat
 
 
 class Server:
-    """A server in processes of its own.
-
-    Attributes:
-        seconds: the time from its start to the first response.
-    """
+    """A server in processes of its own; `seconds` is the time to the first response."""
 
     def __init__(self, port: int, served: str, workers: int, body: bytes) -> None:
         self.url = f"http://127.0.0.1:{port}/predict"
@@ -108,11 +104,7 @@ class Server:
             return response.read()
 
     def load(self, bodies: Sequence[Path], seconds: int) -> list[float]:
-        """Requests a second, and the percentiles 50 and 99 of latency in us, found in so much time.
-
-        Raises:
-            SystemExit: if a request failed.
-        """
+        """Requests a second, and the percentiles 50 and 99 of latency in us, found in so much time."""
         script = ["-s", HERE / "wrk.lua", self.url, "--", *bodies]
         command = ["wrk", "-t", "1", "-c", CONNECTIONS, "-d", f"{seconds}s", *script]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)

@@ -5,14 +5,9 @@
 
 A round compiles a random model and compares its result with the reference. Then four threads call
 it again and again, and each result must equal the first one bit for bit, while a timer interrupts
-the process every few milliseconds, forked processes make the same calls, and the next model is
-compiled. Wrong arguments are refused; every fourth program is saved, loaded and called, and every
-fourth gets other weights and then its own again. A forked process that does not end within
-`PATIENCE` seconds hangs.
-
-Ends with status 1 and the seed of the round if a result differs or a process dies or hangs. The
-table shows what the process held after each tenth of the time: a round that is over should leave
-nothing behind.
+the process, forked processes make the same calls, and the next model is compiled. Some programs are
+saved, loaded and called, and some get other weights and then their own again. The table shows what
+the process held after each tenth of the time: a round that is over should leave nothing behind.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@
     python benchmarks/run.py startup --against FOLDER
 
 Each is a fresh process that finds its bytecode on disk. Minima of interleaved runs, of the
-processor and by the clock, above those of a Python that does nothing for `import stepwell`. The
-first result is that of a file of ONNX: without a cache, and where the cache knows the program. With
+processor and by the clock, above those of a Python that does nothing for `import stepwell`. With
 `--against` it is the processor alone, in turns with the package `stepwell` in that folder.
 """
 

@@ -67,11 +67,8 @@ def _resident() -> int:
 def stress(
     exe: sw.Executable, callers: int, calls: int
 ) -> tuple[list[float], list[tuple[float, float]]]:
-    """Call from several threads at once.
-
-    Returns:
-        The seconds of each call, and for each stall its seconds and those that the machine caused.
-    """
+    """The seconds of each call of several threads, and for each stall its seconds and those that
+    the machine caused."""
     x = np.random.default_rng(1).standard_normal((256, 256), np.float32)
     expected = exe(x)
     times: list[float] = []

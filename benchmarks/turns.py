@@ -14,11 +14,9 @@ RUN = Path(__file__).resolve().parent / "run.py"
 
 
 class Worker:
-    """A process that times programs by name.
+    """A process that times programs by name, by the function `seconds` of a module.
 
-    Args:
-        module: its function `seconds` times one.
-        folder: the folder from which the process imports `stepwell`; "" for this package.
+    It imports `stepwell` from a folder, or this package.
     """
 
     def __init__(self, module: str, folder: str = "") -> None:
@@ -35,11 +33,7 @@ class Worker:
         )
 
     def seconds(self, name: str) -> float:
-        """The time of one turn.
-
-        Raises:
-            SystemExit: if the process has ended.
-        """
+        """The time of one turn."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{name}\n")
@@ -94,14 +88,7 @@ def in_a_process(
     before: Callable[[], None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[float]:
-    """The numbers that a new process of Python prints.
-
-    Args:
-        code: its program, which finds the modules of this folder.
-        arguments: those of the program.
-        before: what the process does first.
-        environment: what it has beside the variables of this process.
-    """
+    """The numbers that a new process of Python prints, which finds the modules of this folder."""
     # As for users, modules are compiled to bytecode once.
     given = {**os.environ, **(environment or {})}
     given.pop("PYTHONDONTWRITEBYTECODE", None)
