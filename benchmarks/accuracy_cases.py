@@ -57,7 +57,7 @@ class Case:
     """An operator, on inputs, and what it is compared with.
 
     Args:
-        program: adds the operator to a builder; None for the node of ONNX.
+        program: adds the operator to a builder, or its name there; None for the node of ONNX.
         formula: the operator in NumPy.
         inputs: the inputs for an element type.
         unit: the number whose last place is the unit of an error, for each element.
@@ -67,7 +67,7 @@ class Case:
         target: what the program is compiled for.
     """
 
-    program: Callable[..., Any] | None
+    program: Callable[..., Any] | str | None
     formula: Formula
     inputs: Inputs = numbers
     unit: Unit = value_of
@@ -77,15 +77,10 @@ class Case:
     target: str = "host"
 
 
-def function(name: str, formula: Formula, torch: str | None = None, onnx: bool = True) -> Case:
+def function(name: str, formula: Formula, onnx: bool = True) -> Case:
     """An elementwise operator of one operand, whose name in ONNX is ours with a capital."""
-    called = torch or name
-    return Case(
-        lambda b, x: getattr(b, name)(x),
-        formula,
-        torch=lambda t, x: getattr(t, called)(x),
-        node=Node(name.capitalize()) if onnx else None,
-    )
+    node = Node(name.capitalize()) if onnx else None
+    return Case(name, formula, torch=lambda t, x: getattr(t, name)(x), node=node)
 
 
 def composed(kind: str, formula: Formula, torch: Callable[..., Any]) -> Case:
@@ -113,8 +108,7 @@ def _nn(name: str, **options: Any) -> Callable[..., Any]:
 
 def on_device(name: str) -> Case:
     """A function that a device computes, and the host has of its C library."""
-    program = function(name, getattr(np, name)).program
-    return Case(program, getattr(np, name), types=("f32", "f64"), target="cuda:sm_90,emulated")
+    return Case(name, getattr(np, name), types=("f32", "f64"), target="cuda:sm_90,emulated")
 
 
 ELEMENTWISE: dict[str, Case] = {
@@ -131,34 +125,33 @@ ELEMENTWISE: dict[str, Case] = {
     "rsqrt": function("rsqrt", lambda x: x.dtype.type(1) / np.sqrt(x), onnx=False),
     "erf": function("erf", exact.erf),
     "sigmoid": function("sigmoid", exact.sigmoid),
-    "gelu": Case(
-        lambda b, x: b.gelu(x), exact.gelu, torch=_nn("gelu"), node=Node("Gelu", opset=20)
-    ),
+    "gelu": Case("gelu", exact.gelu, torch=_nn("gelu"), node=Node("Gelu", opset=20)),
     "gelu by tanh": Case(
         lambda b, x: b.gelu(x, "tanh"),
         exact.gelu_by_tanh,
         torch=_nn("gelu", approximate="tanh"),
         node=Node("Gelu", {"approximate": "tanh"}, opset=20),
     ),
-    "pow": Case(
-        lambda b, x, y: b.pow(x, y),
-        np.power,
-        data.powers,
-        torch=lambda t, x, y: t.pow(x, y),
-        node=Node("Pow"),
-    ),
+    "pow": Case("pow", np.power, data.powers, torch=lambda t, x, y: x**y, node=Node("Pow")),
     "Softplus": composed("Softplus", exact.softplus, _nn("softplus")),
     "Elu": composed("Elu", exact.elu, _nn("elu")),
     "Mish": composed("Mish", lambda x: x * np.tanh(exact.softplus(x)), _nn("mish")),
     "Selu": composed("Selu", exact.selu, _nn("selu")),
     "Celu": composed("Celu", exact.elu, _nn("celu")),
-    "silu": Case(lambda b, x: b.silu(x), lambda x: x * exact.sigmoid(x), torch=_nn("silu")),
-    "log sigmoid": Case(
-        lambda b, x: b.log_sigmoid(x),
-        lambda x: -exact.softplus(-x),
-        torch=_nn("logsigmoid"),
-    ),
+    "silu": Case("silu", lambda x: x * exact.sigmoid(x), torch=_nn("silu")),
+    "log sigmoid": Case("log_sigmoid", lambda x: -exact.softplus(-x), torch=_nn("logsigmoid")),
 }
+
+
+def of_scores(name: str, formula: Formula, onnx: str) -> Case:
+    """A softmax of rows, or its logarithm."""
+    return Case(
+        lambda b, x: getattr(b, name)(x, axis=1),
+        formula,
+        data.scores,
+        torch=lambda t, x: getattr(x, name)(1),
+        node=Node(onnx, {"axis": 1}),
+    )
 
 
 def scattered(program: Callable[..., Any], *width: int, torch: str = "index_add") -> Case:
@@ -203,20 +196,8 @@ REDUCTIONS: dict[str, Case] = {
         lambda t, x: x.cumsum(1),
         Node("CumSum", {}, (np.array(1),)),
     ),
-    "softmax": Case(
-        lambda b, x: b.softmax(x, axis=1),
-        exact.softmax,
-        data.scores,
-        torch=lambda t, x: x.softmax(1),
-        node=Node("Softmax", {"axis": 1}),
-    ),
-    "log softmax": Case(
-        lambda b, x: b.log_softmax(x, axis=1),
-        exact.log_softmax,
-        data.scores,
-        torch=lambda t, x: x.log_softmax(1),
-        node=Node("LogSoftmax", {"axis": 1}),
-    ),
+    "softmax": of_scores("softmax", exact.softmax, "Softmax"),
+    "log softmax": of_scores("log_softmax", exact.log_softmax, "LogSoftmax"),
     "segment sum": Case(
         lambda b, x: b.segment_reduce(x, b.constant(data.OFFSETS)),
         lambda x: np.stack([x[a:b].sum(0) for a, b in pairwise(data.OFFSETS)]),
@@ -236,7 +217,7 @@ REDUCTIONS: dict[str, Case] = {
 
 
 def product(
-    program: Callable[..., Any],
+    program: Callable[..., Any] | str,
     formula: Formula,
     *shapes: tuple[int, ...],
     torch: Callable[..., Any] | None = None,
@@ -270,21 +251,21 @@ def _by_tiles(tile: int) -> Callable[..., Any]:
 
 PRODUCTS: dict[str, Case] = {
     "dense": product(
-        lambda b, x, w, c: b.dense(x, w, c),
+        "dense",
         lambda x, w, c: x @ w.T + c,
         *((33, 513), (65, 513), (65,)),
         torch=lambda t, x, w, c: t.nn.functional.linear(x, w, c),
         node=Node("Gemm", {"transB": 1}),
     ),
     **{
-        name: product(lambda b, x, y: b.matmul(x, y), operator.matmul, *shapes, node=Node("MatMul"))
+        name: product("matmul", operator.matmul, *shapes, node=Node("MatMul"))
         for name, shapes in {
             "matmul": ((3, 33, 513), (3, 513, 65)),
             "scalar product": ((8, 20_000), (20_000, 1)),
         }.items()
     },
     "convolution": product(
-        lambda b, x, w: b.conv(x, w),
+        "conv",
         exact.convolution,
         *((2, 16, 19, 19), (24, 16, 3, 3)),
         torch=lambda t, x, w: t.nn.functional.conv2d(x, w),
@@ -296,7 +277,7 @@ PRODUCTS: dict[str, Case] = {
     "convolution of 2 x 2 places": blocked(_by_tiles(2), 24, 16),
     "convolution of 4 x 4 places": blocked(_by_tiles(4), 24, 16),
     "determinant": Case(
-        lambda b, x: b.det(x),
+        "det",
         exact.determinant,
         data.factors((50, 6, 6)),
         torch=lambda t, x: t.linalg.det(x),
@@ -320,7 +301,7 @@ def _norm(name: str) -> Callable[..., Any]:
 
 NORMALIZATIONS: dict[str, Case] = {
     "layer norm": Case(
-        lambda b, x, s, c: b.layer_norm(x, s, c),
+        "layer_norm",
         lambda x, s, c: exact.standardized(x, (1,)) * s + c,
         data.with_parameters(data.rows_to_normalize, 2, 513),
         rows_of,
@@ -328,7 +309,7 @@ NORMALIZATIONS: dict[str, Case] = {
         Node("LayerNormalization", {"axis": -1}),
     ),
     "rms norm": Case(
-        lambda b, x, s: b.rms_norm(x, s),
+        "rms_norm",
         lambda x, s: x / exact.root(np.mean(x * x, -1, keepdims=True)) * s,
         data.with_parameters(data.rows_to_normalize, 1, 513),
         rows_of,
@@ -344,7 +325,7 @@ NORMALIZATIONS: dict[str, Case] = {
         Node("LpNormalization", {"axis": 1, "p": 2}),
     ),
     "instance norm": Case(
-        lambda b, x, s, c: b.instance_norm(x, s, c),
+        "instance_norm",
         lambda x, s, c: exact.scaled(exact.standardized(x, (2, 3)), s, c),
         data.with_parameters(data.images, 2, 16),
         rows_of,
@@ -362,7 +343,7 @@ NORMALIZATIONS: dict[str, Case] = {
         Node("GroupNormalization", {"num_groups": 4}, opset=21),
     ),
     "batch norm": Case(
-        lambda b, x, s, c, m, v: b.batch_norm(x, s, c, m, v),
+        "batch_norm",
         lambda x, s, c, m, v: exact.scaled(exact.normalized(x, m, v), s, c),
         data.with_parameters(data.images, 4, 16),
         rows_of,
@@ -370,7 +351,7 @@ NORMALIZATIONS: dict[str, Case] = {
         Node("BatchNormalization"),
     ),
     "batch norm in training": Case(
-        lambda b, x, s, c: b.batch_norm_training(x, s, c)[0],
+        lambda b, *x: b.batch_norm_training(*x)[0],
         lambda x, s, c: exact.scaled(exact.standardized(x, (0, 2, 3)), s, c),
         data.with_parameters(data.images, 2, 16),
         rows_of,
@@ -406,38 +387,27 @@ OTHERS: dict[str, Case] = {
 }
 
 
-def _quantized(name: str, product: Callable[..., Any], node: str, *shapes: tuple[int, ...]) -> Case:
-    """A product of quantised tensors; its results are integers."""
-    return Case(
-        lambda b, *x: getattr(b, name)(*x),
-        exact.of_quantized(product),
-        data.integers(*shapes),
-        node=Node(node) if node else None,
-        types=("f32",),
-    )
+def quantized(name: str, formula: Formula, inputs: Inputs, node: str = "") -> Case:
+    """An operator of integers of 8 bits."""
+    return Case(name, formula, inputs, node=Node(node) if node else None, types=("f32",))
+
+
+def _product(name: str, product: Callable[..., Any], node: str, *shapes: tuple[int, ...]) -> Case:
+    return quantized(name, exact.of_quantized(product), data.integers(*shapes), node)
 
 
 QUANTIZED: dict[str, Case] = {
-    "quantize": Case(
-        lambda b, x, s, z: b.quantize(x, s, z),
-        exact.quantized,
-        data.to_quantize,
-        node=Node("QuantizeLinear"),
-        types=("f32",),
-    ),
-    "requantize": Case(
-        lambda b, x, s, z: b.requantize(x, s, z),
+    "quantize": quantized("quantize", exact.quantized, data.to_quantize, "QuantizeLinear"),
+    "requantize": quantized(
+        "requantize",
         lambda x, s, z: exact.quantized(x.astype(s.dtype) * s, np.ones_like(s), z),
         data.to_requantize,
-        types=("f32",),
     ),
-    "quantized dense": _quantized(
-        "quantized_dense", lambda x, w: x @ w.T, "", (50, 300), (40, 300)
-    ),
-    "quantized matmul": _quantized(
+    "quantized dense": _product("quantized_dense", lambda x, w: x @ w.T, "", (50, 300), (40, 300)),
+    "quantized matmul": _product(
         "quantized_matmul", np.matmul, "QLinearMatMul", (50, 300), (300, 40)
     ),
-    "quantized convolution": _quantized(
+    "quantized convolution": _product(
         "quantized_conv", exact.convolution, "QLinearConv", (2, 16, 19, 19), (24, 16, 3, 3)
     ),
 }
@@ -455,66 +425,61 @@ def _gathered(t: Any, x: Any, *weights: Any) -> Any:
     return _added(t, messages * weights[0] if weights else messages)
 
 
+def of_graph(
+    program: Callable[..., Any] | str,
+    formula: Formula,
+    *shapes: tuple[int, ...],
+    unit: Unit = terms_of,
+    torch: Callable[..., Any] | None = None,
+    types: tuple[str, ...] = FLOATS,
+) -> Case:
+    """An operator of a graph, and of tensors of these shapes."""
+    return Case(program, formula, data.graph(*shapes), unit, torch, types=types)
+
+
 _X, _E = (data.NODES, data.WIDTH), (-1, data.WIDTH)
 GRAPHS: dict[str, Case] = {
-    "sparse product": Case(
-        lambda b, a, x: b.spmm(a, x),
-        lambda a, x: a @ x,
-        data.graph(_X),
-        terms_of,
-        lambda t, a, x: a @ x,
-        types=SPARSE,
+    "sparse product": of_graph(
+        "spmm", operator.matmul, _X, torch=lambda t, a, x: a @ x, types=SPARSE
     ),
-    "sum of neighbours": Case(
-        lambda b, a, x: b.aggregate(a, x),
-        lambda a, x: exact.of_neighbours(x),
-        data.graph(_X),
-        terms_of,
-        lambda t, a, x: _gathered(t, x),
+    "sum of neighbours": of_graph(
+        "aggregate", lambda a, x: exact.of_neighbours(x), _X, torch=lambda t, a, x: _gathered(t, x)
     ),
-    "weighted sum of neighbours": Case(
-        lambda b, a, x, e: b.aggregate(a, x, e),
+    "weighted sum of neighbours": of_graph(
+        "aggregate",
         lambda a, x, e: exact.added(data.NODES, data.ROW_OF, x[data.COLUMN_OF] * e),
-        data.graph(_X, _E),
-        terms_of,
-        lambda t, a, x, e: _gathered(t, x, e),
+        *(_X, _E),
+        torch=lambda t, a, x, e: _gathered(t, x, e),
     ),
-    "deviation of neighbours": Case(
+    "deviation of neighbours": of_graph(
         lambda b, a, x: b.aggregate(a, x, kind="std"),
         lambda a, x: exact.deviation(x),
-        data.graph(_X),
-        rows_of,
+        _X,
+        unit=rows_of,
     ),
-    "sum of entries": Case(
-        lambda b, a, e: b.reduce_entries(a, e),
+    "sum of entries": of_graph(
+        "reduce_entries",
         lambda a, e: exact.added(data.NODES, data.ROW_OF, e),
-        data.graph(_E),
-        terms_of,
-        lambda t, a, e: _added(t, e),
+        _E,
+        torch=lambda t, a, e: _added(t, e),
     ),
-    "messages times weights": Case(
-        lambda b, a, x, w: b.aggregate_dense(a, x, w),
+    "messages times weights": of_graph(
+        "aggregate_dense",
         lambda a, x, w: exact.of_neighbours(x) @ w[0],
-        data.graph(_X, (1, data.WIDTH, 7)),
-        terms_of,
-        lambda t, a, x, w: _gathered(t, x) @ w[0],
+        *(_X, (1, data.WIDTH, 7)),
+        torch=lambda t, a, x, w: _gathered(t, x) @ w[0],
     ),
-    "products of ends": Case(
-        lambda b, a, x, y: b.sddmm(a, x, y),
+    "products of ends": of_graph(
+        "sddmm",
         lambda a, x, y: np.sum(x[data.ROW_OF] * y[data.COLUMN_OF], -1),
-        data.graph((data.NODES, 64), (data.NODES, 64)),
-        terms_of,
-        lambda t, a, x, y: (x[data.ROW_OF] * y[data.COLUMN_OF]).sum(-1),
+        *[(data.NODES, 64)] * 2,
+        torch=lambda t, a, x, y: (x[data.ROW_OF] * y[data.COLUMN_OF]).sum(-1),
     ),
-    "softmax of entries": Case(
-        lambda b, a, e: b.edge_softmax(a, e),
-        lambda a, e: exact.softmax_of_entries(e),
-        data.graph(_E),
+    "softmax of entries": of_graph(
+        "edge_softmax", lambda a, e: exact.softmax_of_entries(e), _E, unit=value_of
     ),
-    "softmax of own entries": Case(
-        lambda b, a, e, s: b.own_softmax(a, e, s),
-        lambda a, e, s: exact.softmax_of_own(e, s),
-        data.graph(_E, _X),
+    "softmax of own entries": of_graph(
+        "own_softmax", lambda a, e, s: exact.softmax_of_own(e, s), _E, _X, unit=value_of
     ),
     "normalized product": Case(
         lambda b, a, x: b.spmm(b.normalize(a), x),
@@ -524,20 +489,15 @@ GRAPHS: dict[str, Case] = {
         types=SPARSE,
     ),
     "dense matrix of a sparse one": Case(
-        lambda b, a: b.to_dense(a),
+        "to_dense",
         lambda a: a.toarray(),
         data.doubled_graph,
         terms_of,
         lambda t, a: a.to_dense(),
         types=SPARSE,
     ),
-    "degree": Case(
-        lambda b, a: b.degree(a),
-        lambda a: a.sum(1),
-        data.graph(),
-        terms_of,
-        lambda t, a: _added(t, a.values()),
-        types=SPARSE,
+    "degree": of_graph(
+        "degree", lambda a: a.sum(1), torch=lambda t, a: _added(t, a.values()), types=SPARSE
     ),
 }
 

@@ -96,20 +96,20 @@ def scores(dtype: np.dtype) -> Arrays:
     return (found.astype(dtype),)
 
 
-def images(dtype: np.dtype) -> Arrays:
-    """Images whose channels are centred, far from 0, tiny, and large."""
-    normal = _rng(7).standard_normal((2, 16, 19, 19))
-    factor = np.array([1.0, 1.0, 1e-3, 100.0])[np.arange(16) % 4, None, None]
-    offset = np.array([0.0, 50.0, 0.0, 0.0])[np.arange(16) % 4, None, None]
-    return ((normal * factor + offset).astype(dtype),)
+def apart(seed: int, shape: tuple[int, ...], trailing: int) -> Inputs:
+    """Channels or rows that are centred, far from 0, tiny, and large."""
+
+    def made(dtype: np.dtype) -> Arrays:
+        kind = np.arange(shape[-trailing - 1]).reshape(-1, *[1] * trailing) % 4
+        factor, offset = np.array([[1.0, 1.0, 1e-3, 100.0], [0.0, 50.0, 0.0, 0.0]])
+        x = _rng(seed).standard_normal(shape)
+        return ((x * factor[kind] + offset[kind]).astype(dtype),)
+
+    return made
 
 
-def rows_to_normalize(dtype: np.dtype) -> Arrays:
-    """Rows that are centred, far from 0, tiny, and large."""
-    normal = _rng(8).standard_normal((ROWS, 513))
-    factor = np.array([1.0, 1.0, 1e-3, 100.0])[np.arange(ROWS) % 4, None]
-    offset = np.array([0.0, 50.0, 0.0, 0.0])[np.arange(ROWS) % 4, None]
-    return ((normal * factor + offset).astype(dtype),)
+images = apart(7, (2, 16, 19, 19), 2)
+rows_to_normalize = apart(8, (ROWS, 513), 1)
 
 
 def with_parameters(make: Inputs, count: int, size: int) -> Inputs:

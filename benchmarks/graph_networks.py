@@ -19,7 +19,6 @@ import math
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -208,11 +207,8 @@ def relations() -> Network:
 
 def _adjacency(graph: Graph) -> Any:
     """The adjacency as layers take it: rows are targets."""
-    with warnings.catch_warnings():
-        # PyTorch says once that its CSR tensors are in beta.
-        warnings.simplefilter("ignore", UserWarning)
-        edges = torch.from_numpy(graph.edges[::-1].copy())
-        return to_torch_csr_tensor(edges, size=(graph.nodes, graph.nodes))
+    edges = torch.from_numpy(graph.edges[::-1].copy())
+    return to_torch_csr_tensor(edges, size=(graph.nodes, graph.nodes))
 
 
 KINDS = ("GCN", "GraphSAGE", "GIN", "GAT", "EdgeCNN")

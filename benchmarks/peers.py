@@ -10,7 +10,6 @@ import importlib
 import importlib.util
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -193,13 +192,8 @@ def tensor(array: Any) -> Any:
     import torch
 
     if isinstance(array, csr_array):
-        places = tensor(array.indptr), tensor(array.indices)
-        with warnings.catch_warnings():
-            # PyTorch says once that its CSR tensors are in beta.
-            warnings.simplefilter("ignore", UserWarning)
-            return torch.sparse_csr_tensor(
-                *places, tensor(array.data), array.shape, check_invariants=True
-            )
+        rows, columns, values = map(tensor, (array.indptr, array.indices, array.data))
+        return torch.sparse_csr_tensor(rows, columns, values, array.shape, check_invariants=True)
     if array.dtype == bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

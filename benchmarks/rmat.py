@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.lib import format as npy
+from numpy.lib.format import open_memmap
 
 from stepwell.frontends import gnn
 
@@ -57,15 +57,10 @@ def _mixed(ends: np.ndarray, levels: int) -> np.ndarray:
 
 
 def write(path: Path, nodes: int, edges: int) -> None:
-    with open(path, "wb") as file:
-        header = {"descr": "<i4", "fortran_order": False, "shape": (2, edges)}
-        npy.write_array_header_1_0(file, header)
-        begin, done = file.tell(), 0
-        for pair in rmat(nodes, edges):
-            for row, ends in enumerate(pair):
-                file.seek(begin + 4 * (row * edges + done))
-                file.write(ends.data)
-            done += len(pair[0])
+    file, done = open_memmap(path, "w+", np.int32, (2, edges)), 0
+    for pair in rmat(nodes, edges):
+        file[:, done : done + len(pair[0])] = pair
+        done += len(pair[0])
 
 
 def graph_of(nodes: int, edges: int) -> gnn.Graph:

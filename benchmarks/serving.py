@@ -104,7 +104,7 @@ class Server:
             return response.read()
 
     def load(self, bodies: Sequence[Path], seconds: int) -> list[float]:
-        """Requests a second, and the percentiles 50 and 99 of latency in us, found in so much time."""
+        """Requests a second, and the percentiles 50 and 99 of latency in us."""
         script = ["-s", HERE / "wrk.lua", self.url, "--", *bodies]
         command = ["wrk", "-t", "1", "-c", CONNECTIONS, "-d", f"{seconds}s", *script]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
