@@ -322,21 +322,26 @@ class BlockAccess:
             conditions += found[1]
         return position, conditions
 
+    def lanes_inside(self, part: Chunk, axis: int = -1) -> int | None:
+        """How many lanes of a piece along an axis are inside, None if unknown."""
+        limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
+        if limit is None:
+            return part.lanes
+        known = limit.number
+        return None if known is None else max(0, min(known - part.offset, part.lanes))
+
     def mask(self, part: Chunk, axis: int = -1) -> tuple[int | None, SSAValue | None]:
         """How many lanes of a piece along an axis are inside, None if unknown, and their mask.
 
         The mask of a piece with all of its lanes inside is None, and so is its count.
         """
-        limit = self.limits.get(axis % len(self.shape)) if self.merged == 1 else None
-        known = limit.number if limit is not None else part.offset + part.lanes
-        if known is not None:
-            count = max(0, min(known - part.offset, part.lanes))
-            if count == part.width:
-                return None, None
-            lanes = (*(number(n < count, i1) for n in range(part.width)),)
-            return count, self.emitter.lanes(lanes)
-        assert limit is not None
-        count = limit - part.offset
+        inside = self.lanes_inside(part, axis)
+        if inside == part.width:
+            return None, None
+        if inside is not None:
+            lanes = (*(number(n < inside, i1) for n in range(part.width)),)
+            return inside, self.emitter.lanes(lanes)
+        count = self.limits[axis % len(self.shape)] - part.offset
         if part.lanes < part.width:
             count = self.indices.least([count, fixed(part.lanes)])
         kind = self.emitter.machine(i1, part.width)

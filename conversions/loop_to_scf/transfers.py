@@ -19,6 +19,9 @@ from .blocks import VectorBlock, join
 from .indices import fixed
 from .scopes import ScopedEmitter, lane_number, width_of
 
+_MOST_VECTORS = 4
+"""The most vectors that are loaded for lanes of which only some are in them."""
+
 
 @dataclass(eq=False)
 class LoadBlock(VectorBlock):
@@ -34,15 +37,16 @@ class LoadBlock(VectorBlock):
         if access.runs_along_rows() and self.layout.shape[0] % part.width == 0:
             self._pieces |= self._columns(row[0] - row[0] % part.width, chunk)
             return self._pieces[row, chunk]
-        found = access.readable(row)
-        if found is None:
+        readable = access.readable(row)
+        if readable is None:
             return self.emitter.zero(self.element, part.width)
-        position, conditions = found
+        position, conditions = readable
         step, in_row = access.step(position, part) if part.width > 1 else (0, True)
         if step == 1:
             return self._neighbours(position, part, conditions, not in_row)
         if step != 0:
-            return self._one_by_one(position, part, conditions)
+            found = step and self._every(step, position, part, conditions, not in_row)
+            return found or self._one_by_one(position, part, conditions)
         if access.merged == 2:
             position = access.lane(position, part.offset)
         else:
@@ -106,6 +110,45 @@ class LoadBlock(VectorBlock):
         last = self.access.indices.ranges.of(place[-1])[1]
         is_number = isinstance(self.element, AnyFloat)
         return is_number and not across and last is not None and last + width <= size
+
+    def _every(
+        self,
+        step: int,
+        position: list[Affine],
+        part: Chunk,
+        conditions: Sequence[SSAValue],
+        across: bool,
+    ) -> SSAValue | None:
+        """Elements a few apart: vectors of all from the first to the last one, and shuffles.
+
+        None if these are too many, or the number of lanes is not known.
+        """
+        access, emit, width = self.access, self.emitter, part.width
+        lanes = access.lanes_inside(part)
+        if lanes is None or access.buffers.contents.tracks(access.buffer):
+            return None
+        span = (lanes - 1) * abs(step) + 1
+        # The last vector ends at the last element.
+        starts = [*range(0, span - width, width), span - width]
+        if span < width or len(starts) > min(lanes // 2, _MOST_VECTORS):
+            return None
+        taken = [min(lane, lanes - 1) * abs(step) for lane in range(width)]
+        if step < 0:
+            taken = [span - 1 - element for element in taken]
+        first = access.place(access.lane(position, part.offset + (0 if step > 0 else lanes - 1)))
+        vectors: list[SSAValue] = []
+        for start in starts:
+            place = (*first[:-1], first[-1] + fixed(start))
+            operands = access.buffers.operands(access.buffer, place, across)
+            vectors.append(self._load(operands, width, conditions, self._depth(place, width)))
+        result, at, loaded = vectors[0], taken, width
+        if len(vectors) == 1:
+            return emit.shuffle(result, result, taken)
+        for start, more in zip(starts[1:], vectors[1:], strict=True):
+            new = [min(width + element - start, 2 * width - 1) for element in taken]
+            order = [a if e < loaded else b for e, a, b in zip(taken, at, new, strict=True)]
+            result, at, loaded = emit.shuffle(result, more, order), range(width), start + width
+        return result
 
     def _one_by_one(
         self, position: list[Affine], part: Chunk, conditions: Sequence[SSAValue]

@@ -746,3 +746,21 @@ func.func private @calls(%ctx: !rt.context, %x: memref<8x4xf32>, %y: memref<8x3x
   rt.call @of_device(%a, %b, %c, %d) device writes 1 : memref<4xf32>, memref<3xf32>, memref<?xf32>, memref<4xf32>
   func.return
 }
+
+// Every second element: the second of two vectors ends at the last one. Every element in reverse.
+
+// CHECK-LABEL: func.func private @every_second(
+// CHECK:         %[[LOW:[a-z0-9_]+]] = vector.load %{{.*}}[%{{.*}}, %[[ZERO:[a-z0-9_]+]]] : memref<3x31xf32>, vector<16xf32>
+// CHECK-NEXT:    %[[HIGH:[a-z0-9_]+]] = vector.load %{{.*}}[%{{.*}}, %{{.*}}] : memref<3x31xf32>, vector<16xf32>
+// CHECK-NEXT:    %[[EVEN:[a-z0-9_]+]] = vector.shuffle %[[LOW]], %[[HIGH]] [0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31]
+// CHECK:         %[[ALL:[a-z0-9_]+]] = vector.load %{{.*}}[%{{.*}}, %[[ZERO]]] : memref<3x31xf32>, vector<16xf32>
+// CHECK-NEXT:    vector.shuffle %[[ALL]], %[[ALL]] [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]
+// CHECK-NOT:     vector.insert
+loop.kernel @every_second(%x: memref<3x31xf32>) -> (%y: memref<3x16xf32>) {
+  loop.for "i" %i to 3 {
+    %v = loop.load %x (d0)[s0] -> (d0, s0 * 2)(%i) : memref<3x31xf32>, vector<16xf32>
+    %w = loop.load %x (d0)[s0] -> (d0, 15 - s0)(%i) : memref<3x31xf32>, vector<16xf32>
+    %s = arith.addf %v, %w : vector<16xf32>
+    loop.store %s, %y (d0)[s0] -> (d0, s0)(%i) : vector<16xf32>, memref<3x16xf32>
+  }
+}
