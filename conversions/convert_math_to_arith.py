@@ -120,6 +120,7 @@ _CONSTANT_POWERS: dict[float, _Expansion] = {
     -0.5: polynomials.reciprocal_root,
     0.0: polynomials.one,
     0.5: polynomials.root,
+    0.75: polynomials.three_quarters,
     1.0: polynomials.identity,
     2.0: polynomials.square,
     3.0: polynomials.cube,
@@ -318,11 +319,11 @@ class ConvertMathToArithPass(ModulePass):
     Order: before `convert-to-llvm`, which has slower functions for what is left.
     Leaves: no acos, acosh, asin, asinh, atan, atanh, cosh, erf, exp, exp2, expm1, log, log1p, log2,
     sinh, tanh of f32 and f64, no cos, powf, sin and tan of f32, and no rsqrt and no powf with an
-    exponent of -1, -0.5, 0.5, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with fma.
-    Operations that are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...) and
-    other functions stay for `convert-math-to-llvm`; on a target without fma that one is a product
-    and a sum. For a target with a device, no cos, sin and tan of f64 are left; for others, those of
-    f32 leave angles from 2^20 on, in a branch, to those of f64.
+    exponent of -1, -0.5, 0.5, 0.75, 1, 2, 3 or 4 of any float type; no powf of f64 on a target with
+    fma. Operations that are one instruction (absf, ceil, copysign, floor, fma, roundeven, sqrt...)
+    and other functions stay for `convert-math-to-llvm`; on a target without fma that one is a
+    product and a sum. For a target with a device, no cos, sin and tan of f64 are left; for others,
+    those of f32 leave angles from 2^20 on, in a branch, to those of f64.
     Numbers of 16 bits are computed with in f32 where the target has no arithmetic for them, and f16
     is converted by arithmetic on its bits where it has no instruction for that.
     With AVX-512 16 lanes are multiplied by 2^n by `x86vector.avx512.mask.scalef`.
