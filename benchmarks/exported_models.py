@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +32,10 @@ class Exported(NamedTuple):
 def export(
     make: Callable[[], nn.Module],
     args: Sequence[torch.Tensor],
-    sizes: Sequence[Mapping[int, Any]] | None = None,
+    sizes: Any = None,
     names: Sequence[str] | None = None,
 ) -> Exported:
-    """Export a model by `torch.onnx.export`, with the symbolic dimensions of each input, if any."""
+    """Export a model by `torch.onnx.export`, which gets the symbolic sizes, if there are any."""
     torch.manual_seed(0)
     model: Any = make().eval()
     for module in model.modules():
@@ -46,9 +46,7 @@ def export(
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = model(*args)
-        options: dict[str, Any] = {"input_names": names, "verbose": False}
-        if sizes is not None:
-            options["dynamic_shapes"] = model.shapes(sizes) if hasattr(model, "shapes") else sizes
+        options: dict[str, Any] = {"input_names": names, "dynamic_shapes": sizes, "verbose": False}
         program: Any = torch.onnx.export(model, tuple(args), dynamo=True, **options)
     results = found if isinstance(found, tuple) else (found,)
     arrays, expected = ([x.numpy() for x in some] for some in (args, results))
@@ -251,10 +249,6 @@ class Decoder(nn.Module):
             extended += new
         return self.scores(self.norm(x)), *extended
 
-    def shapes(self, sizes: Sequence[Any]) -> dict[str, Any]:
-        """The sizes of the inputs, by the names of the arguments."""
-        return {"tokens": sizes[0], "places": sizes[1], "cache": tuple(sizes[2:])}
-
 
 def decoder(
     words: int = 32000,
@@ -267,7 +261,7 @@ def decoder(
     """A step of a decoder for any batch, after any number of tokens."""
     args = [_tokens(words, 1, 1), torch.full((1, 1), before)]
     args += [_numbers(1, shared, before, width // heads) for _ in range(2 * layers)]
-    sizes: list[dict[int, Any]] = [{0: ANY}, {0: ANY}, *([{0: ANY, 2: ANY}] * (2 * layers))]
+    sizes = {"tokens": {0: ANY}, "places": {0: ANY}, "cache": ({0: ANY, 2: ANY},) * (2 * layers)}
     names = [f"past.{k}.{kind}" for k in range(layers) for kind in ("key", "value")]
     make = lambda: Decoder(words, width, heads, shared, layers)  # noqa: E731
     return export(make, args, sizes, ["input_ids", "position_ids", *names])

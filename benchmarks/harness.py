@@ -317,7 +317,7 @@ def timed(
         else:
             times = processor_times(calls, rounds)
     start, read, end = starts
-    facts = {} if case.proto is None else {"import": duration(read - start)}
+    facts = {} if case.module is not None else {"import": duration(read - start)}
     facts["compile"] = duration(end - read)
     missing = refused | dict.fromkeys(wrong, "wrong result")
     return Result(exe, results, times, missing, facts, by)

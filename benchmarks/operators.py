@@ -126,20 +126,12 @@ def histogram(count: int, bins: int, *weights: Input) -> Make:
     )
 
 
-def sorting(*shape: int) -> Make:
+def sort(result: int, *shape: int) -> Make:
+    """The sorted elements of rows, or where they come from."""
     return operator(
         (shape,),
-        build=lambda b, x: b.sort(x)[0],
-        torch=lambda t, x: x.sort(dim=1, stable=True).values,
-    )
-
-
-def argsort(*shape: int) -> Make:
-    """Where the sorted elements of rows come from."""
-    return operator(
-        (shape,),
-        build=lambda b, x: b.sort(x)[1],
-        torch=lambda t, x: x.argsort(stable=True, dim=1),
+        build=lambda b, x: b.sort(x)[result],
+        torch=lambda t, x: x.sort(dim=1, stable=True)[result],
     )
 
 
@@ -254,12 +246,12 @@ CASES: dict[str, Make] = {
     "histogram, 256 bins": histogram(1_000_000, 256),
     "histogram, 100,000 bins": histogram(1_000_000, 100_000),
     "histogram of weights": histogram(1_000_000, 256, (1_000_000,)),
-    "Sort of one row": sorting(1, 1_000_000),
-    "Sort of rows": sorting(4096, 1024),
-    "Sort of short rows": sorting(64, 100),
-    "Argsort of one row": argsort(1, 1_000_000),
-    "Argsort of rows": argsort(4096, 1024),
-    "Argsort of short rows": argsort(64, 100),
+    "Sort of one row": sort(0, 1, 1_000_000),
+    "Sort of rows": sort(0, 4096, 1024),
+    "Sort of short rows": sort(0, 64, 100),
+    "Argsort of one row": sort(1, 1, 1_000_000),
+    "Argsort of rows": sort(1, 4096, 1024),
+    "Argsort of short rows": sort(1, 64, 100),
     "TopK, 10 of 1024": top_k(10, 512, 1024),
     "TopK, 10 of 100,000": top_k(10, 1, 100_000),
     "TopK, 1000 of 100,000": top_k(1000, 1, 100_000),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -28,26 +29,19 @@ class Rows:
         self.starts = np.array([part.rows[0] for part in self.parts])
         self.original = np.concatenate([parts.nodes(i) for i in range(len(parts))])
         self.counts = np.concatenate([np.diff(part.indptr) for part in self.parts])
-        self._known: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+        self.of = lru_cache(MOST_ROWS)(self._of)
 
-    def of(self, node: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def _of(self, node: int) -> tuple[np.ndarray, np.ndarray, int]:
         """Neighbours other than itself, how often each occurs, and the degree with a self loop."""
-        if node not in self._known:
-            if len(self._known) > MOST_ROWS:
-                self._known.clear()
-            columns = self._columns(node)
-            others = columns[columns != node]
-            self._known[node] = *np.unique(others, return_counts=True), len(others) + 1
-        return self._known[node]
-
-    def _columns(self, node: int) -> np.ndarray:
         number = int(np.searchsorted(self.starts, node, "right")) - 1
         part = self.parts[number]
         row = node - self.starts[number]
         columns = np.asarray(part.indices[part.indptr[row] : part.indptr[row + 1]], np.int64)
         is_own = columns < part.num_rows
         halo = np.asarray(part.halo)[np.where(is_own, 0, columns - part.num_rows)]
-        return np.where(is_own, columns + self.starts[number], halo)
+        columns = np.where(is_own, columns + self.starts[number], halo)
+        others = columns[columns != node]
+        return *np.unique(others, return_counts=True), len(others) + 1
 
 
 def difference(
