@@ -11,11 +11,12 @@ without a GPU.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
+from cases import matmul
 from harness import RATIO, Case, LeftOutError, Make, Row, Table, difference
-from models import Weights, built, layers
+from models import Weights, built, gcn, perceptron, spec_of
+from operators import normal, operator
 from peers import installed, tensor
 from rmat import graph_of
 
@@ -28,74 +29,49 @@ TOLERANCE = 2e-5
 _COPIES = ("copy to the device", "copy to the host")
 
 
-def _numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape, np.float32)
-
-
-def product(size: int) -> Case:
-    arrays = [_numbers(size, size), _numbers(size, size, seed=1)]
-    module = built(lambda b, x, y: b.matmul(x, y), *arrays)
-    return Case(arrays, module=module, torch=lambda t, x, y: x @ y, flops=2.0 * size**3)
-
-
-def sparse_product(nodes: int, edges: int, width: int) -> Case:
-    a, x = graph_of(nodes, edges).to_csr(), _numbers(nodes, width)
+def sparse_product(width: int) -> Case:
+    """A product of the matrix of a graph with a power law, and features."""
+    a, x = graph_of(169_343, 1_166_243).to_csr(), normal(169_343, width)
     module = built(lambda b, a, x: b.spmm(a, x), a, x)
     return Case([a, x], module=module, torch=lambda t, a, x: a @ x, flops=0)
 
 
-def rows(rows: int, columns: int, norm: bool) -> Case:
-    x, w = _numbers(rows, columns), Weights()
-    scale, bias = w.positive(columns), w.array(columns)
-    if not norm:
-        module = built(lambda b, x: b.softmax(x), x)
-        return Case([x], module=module, torch=lambda t, x: x.softmax(1), flops=0)
-    module = built(lambda b, x, s, t: b.layer_norm(x, s, t), x, scale, bias)
-
-    def peer(torch: Any, x: Any, s: Any, t: Any) -> Any:
-        return torch.nn.functional.layer_norm(x, (columns,), s, t)
-
-    return Case([x, scale, bias], module=module, torch=peer, flops=0)
+def network(batch: int) -> Case:
+    return Case([normal(batch, 784)], module=perceptron(batch, 784, 128, 10))
 
 
-def network(batch: int, *widths: int) -> Case:
-    x = _numbers(batch, widths[0])
-    return Case([x], module=built(lambda b, x: layers(b, x, *widths), x))
+def on_cora(layers: gnn.Sequential) -> Case:
+    """Layers on a graph of the size of Cora that is a constant."""
+    x = normal(2708, 1433)
+    return Case([x], module=layers.to_module(graph_of(2708, 10_556), features=spec_of(x)))
 
 
-def graph_network(kind: str, nodes: int, edges: int, *widths: int) -> Case:
-    """Two layers on a graph that is a constant."""
-    w, graph = Weights(), graph_of(nodes, edges)
-    (first, hidden, last), x = widths, _numbers(nodes, widths[0])
-    if kind == "GCN":
-        parts: list[Any] = [
-            gnn.GCNConv(w.scaled(hidden, first).T, w.array(hidden)),
-            gnn.ReLU(),
-            gnn.GCNConv(w.scaled(last, hidden).T, w.array(last)),
-        ]
-    else:
-        heads = 8
-        attention = [w.array(heads, hidden // heads) for _ in range(2)]
-        parts = [gnn.GATConv(w.scaled(hidden, first), *attention, bias=w.array(hidden))]
-    features = sw.TensorSpec(x.shape, "f32")
-    return Case([x], module=gnn.Sequential(*parts).to_module(graph, features=features))
+def attention() -> Case:
+    """A layer of 8 heads."""
+    w = Weights()
+    heads = [w.array(8, 8) for _ in range(2)]
+    return on_cora(gnn.Sequential(gnn.GATConv(w.scaled(64, 1433), *heads, bias=w.array(64))))
 
 
 CASES: dict[str, Make] = {
-    "MLP 784-128-10, batch 1": partial(network, 1, 784, 128, 10),
-    "MLP 784-128-10, batch 64": partial(network, 64, 784, 128, 10),
-    "product 512": partial(product, 512),
-    "product 4096": partial(product, 4096),
+    "MLP 784-128-10, batch 1": partial(network, 1),
+    "MLP 784-128-10, batch 64": partial(network, 64),
+    "product 512": partial(matmul, 512),
+    "product 4096": partial(matmul, 4096),
     **{
-        f"sparse product, 169,343 nodes, {width} columns": partial(
-            sparse_product, 169_343, 1_166_243, width
-        )
+        f"sparse product, 169,343 nodes, {width} columns": partial(sparse_product, width)
         for width in (64, 128, 256)
     },
-    "softmax 8192 x 1024": partial(rows, 8192, 1024, norm=False),
-    "layer norm 8192 x 1024": partial(rows, 8192, 1024, norm=True),
-    "GCN 1433-16-7, size of Cora": partial(graph_network, "GCN", 2708, 10_556, 1433, 16, 7),
-    "GAT 1433-64, size of Cora": partial(graph_network, "GAT", 2708, 10_556, 1433, 64, 64),
+    "softmax 8192 x 1024": operator(
+        [(8192, 1024)], build=lambda b, x: b.softmax(x), torch=lambda t, x: x.softmax(1)
+    ),
+    "layer norm 8192 x 1024": operator(
+        [(8192, 1024), (1024,), (1024,)],
+        build=lambda b, x, scale, bias: b.layer_norm(x, scale, bias),
+        torch=lambda t, x, *parameters: t.nn.functional.layer_norm(x, (1024,), *parameters),
+    ),
+    "GCN 1433-16-7, size of Cora": lambda: on_cora(gcn(1433, 16, 7)),
+    "GAT 1433-64, size of Cora": attention,
 }
 
 

@@ -27,6 +27,7 @@ import rmat
 import sampled_rows
 from harness import Row, Table
 from memory_limit import limited
+from models import Weights
 from turns import in_a_process
 
 import stepwell as sw
@@ -38,20 +39,15 @@ NETWORKS = ("GCN", "SAGE", "GAT")
 
 def network(name: str) -> gnn.Sequential:
     """Two layers of 64 features."""
-    rng = np.random.default_rng(1)
-
-    def floats(*shape: int) -> np.ndarray:
-        return (rng.standard_normal(shape) / 8).astype(np.float32)
-
-    def layer() -> gnn.Layer:
-        if name == "GCN":
-            return gnn.GCNConv(floats(WIDTH, WIDTH), floats(WIDTH))
-        if name == "SAGE":
-            return gnn.SAGEConv(floats(WIDTH, WIDTH), floats(WIDTH), floats(WIDTH, WIDTH))
-        heads = floats(1, 4, WIDTH // 4), floats(1, 4, WIDTH // 4)
-        return gnn.GATConv(floats(WIDTH, WIDTH), *heads, floats(WIDTH))
-
-    return gnn.Sequential(layer(), gnn.ReLU(), layer())
+    w, shape = Weights(), (WIDTH, WIDTH)
+    layers: dict[str, Callable[[], gnn.Layer]] = {
+        "GCN": lambda: gnn.GCNConv(w.scaled(*shape), w.scaled(WIDTH)),
+        "SAGE": lambda: gnn.SAGEConv(w.scaled(*shape), w.scaled(WIDTH), w.scaled(*shape)),
+        "GAT": lambda: gnn.GATConv(
+            w.scaled(*shape), w.scaled(1, 4, 16), w.scaled(1, 4, 16), w.scaled(WIDTH)
+        ),
+    }
+    return gnn.Sequential(layers[name](), gnn.ReLU(), layers[name]())
 
 
 def module(name: str) -> sw.Module:

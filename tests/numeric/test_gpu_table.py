@@ -22,7 +22,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with a small case."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     found = importlib.import_module("gpu")
-    monkeypatch.setitem(found.CASES, SMALL, partial(found.product, 20))
+    monkeypatch.setitem(found.CASES, SMALL, partial(found.matmul, 20))
     found.made.cache_clear()
     found.compiled.cache_clear()
     return found
