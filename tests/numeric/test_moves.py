@@ -65,12 +65,15 @@ def test_a_transpose_in_its_consumer(sizes: tuple[int, int]) -> None:
     np.testing.assert_array_equal(exe(*inputs), module.run_reference(*inputs))
 
 
-def test_windows_read_a_scalar_that_was_gathered() -> None:
+@pytest.mark.parametrize("sizes", [(5,), (5, 8)])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_windows_read_what_was_gathered(sizes: tuple[int, ...], is_known: bool) -> None:
     b = sw.Builder("main")
-    x, scales = b.input("x", (1, 2, 8, 8), "f32"), b.input("scales", (5,), "f32")
-    scale = b.gather(scales, np.array(2), axis=0)
-    b.output(b.pool(b.mul(x, scale), window=[3, 3], kind="max"), name="y")
-    module = b.module()
-    inputs = [np.random.default_rng(0).random(shape, np.float32) for shape in ((1, 2, 8, 8), 5)]
+    x, scales, place = b.input("x", (1, 2, 8, 8), "f32"), b.input("scales", sizes, "f32"), 2
+    where = np.array(place) if is_known else b.input("place", (), "i64")
+    b.output(b.pool(b.mul(x, b.gather(scales, where, axis=0)), window=[3, 3], kind="max"), name="y")
+    module, rng = b.module(), np.random.default_rng(0)
+    inputs = [rng.random(shape, np.float32) for shape in ((1, 2, 8, 8), sizes)]
+    inputs += [] if is_known else [np.array(place)]
     got = sw.compile(module, threads=1)(*inputs)
     np.testing.assert_array_equal(got, module.run_reference(*inputs))

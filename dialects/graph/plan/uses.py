@@ -61,8 +61,8 @@ class Uses:
         if not self.moves(op) or is_reshape(op):
             return False
         (recording,) = self._recordings(op)
-        (read,) = recording.reads
-        return recording.rank - 1 not in atoms_in(read.index[-1:])
+        assert recording.moved is not None, "it moves elements"
+        return recording.rank - 1 not in atoms_in(recording.reads[recording.moved].index[-1:])
 
     def at_own_index(self, op: Operation, value: SSAValue) -> bool:
         """Whether an elementwise operator reads an operand at its own index: not broadcast."""
