@@ -71,6 +71,7 @@ def never_equal(
         _has_no_common_solution([*equations, *_whole(first, second)], both)
         or _has_no_common_solution([*implied, *equations], both)
         or any(_is_too_far(equation, both) for equation in equations)
+        or any(_has_no_solution(part, both) for e in equations for part in _higher(e, both))
     )
 
 
@@ -154,6 +155,19 @@ def _is_too_far(equation: Affine, both: TwoIterations) -> bool:
     rest = equation - Polynomial.atom(both.distance) * factor
     ends = both.is_negative(rest - abs(factor)), both.is_negative(-rest - abs(factor))
     return all(ends) if factor else any(ends)
+
+
+# g * high + low == 0  =>  high == 0  for -g < low < g
+def _higher(equation: Affine, both: TwoIterations) -> Iterator[Affine]:
+    """The higher digits of an equation, where the other terms are a digit that is 0 itself."""
+    for base in sorted({abs(factor) for _, factor in equation.terms} - {1}):
+        high = Polynomial([term for term in equation.terms if term[1] % base == 0])
+        low = equation - high
+        if low == ZERO or low.coefficient(both.distance):
+            continue
+        least, most = both.ranges.of(low)
+        if least is not None and most is not None and max(-least, most) < base:
+            yield high
 
 
 # a == b and c == d  =>  n * a + c == n * b + d

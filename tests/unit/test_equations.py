@@ -105,6 +105,13 @@ def test_a_place_for_each_iteration() -> None:
     assert never_equal([i * 3 + one], [(i - j) * 3 + other], [12], both)
     assert not never_equal([i * 2 + one], [(i - j) * 2 + other], [12], both)
     assert never_equal([i * 2], [(i - j) * 2 + 1], [12], both)
+    # The loop has the digit between a lower and a higher one.
+    low, high = (Polynomial[Atom].atom(Variable(DIMENSION, n)) for n in (4, 5))
+    for n in (4, 5):
+        both.ranges.know(Variable(DIMENSION, n), -2, 2)
+    assert never_equal([i * 3 + low + high * 12], [(i - j) * 3], [60], both)
+    assert not never_equal([i * 2 + low + high * 12], [(i - j) * 2], [60], both)
+    assert not never_equal([i * 3 + low + high * 6], [(i - j) * 3], [60], both)
     implied = [i - (i - j)]
     assert never_equal([one], [other], [12], both, implied)
 
