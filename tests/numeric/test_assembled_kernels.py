@@ -99,10 +99,14 @@ def test_kernels_of_models_stay_within_budgets(model: str) -> None:
 
 
 @needs_ptxas
-def test_two_tiles_of_a_product_fit_a_multiprocessor() -> None:
+@pytest.mark.parametrize(
+    "product", [lambda b, x: b.dense(x, floats(256, 16)), lambda b, x: b.matmul(x, floats(16, 256))]
+)
+def test_two_tiles_of_a_product_fit_a_multiprocessor(
+    product: Callable[..., Any],
+) -> None:
     """Of 256 threads each; together they have 65,536 registers."""
-    module = built(lambda b, x: b.dense(x, floats(256, 16)), (256, 16))
-    exe = sw.compile(module, target="cuda:sm_90,emulated")
+    exe = sw.compile(built(product, (256, 16)), target="cuda:sm_90,emulated")
     (kernel,) = sw.assemble(exe.ir("ptx"), "sm_90").kernels
     assert ".reqntid 256" in exe.ir("ptx")
     assert 2 * 256 * kernel.registers <= 1 << 16, str(kernel)

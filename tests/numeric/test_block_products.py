@@ -135,19 +135,23 @@ def test_what_is_not_waited_for_is_not_read() -> None:
             sw.emulate(wrong, [1, *arrays], grid=1, block=64)
 
 
-@pytest.mark.parametrize(("size", "stores"), [(64, 4), (256, 64)])
-def test_columns_that_are_neighbours(size: int, stores: int) -> None:
-    """Those of the second operand of `matmul`, of which a thread of a small tile has a vector."""
+@pytest.mark.parametrize(("size", "own", "terms"), [(64, 4, 4), (256, 8, 2)])
+def test_columns_that_are_neighbours(size: int, own: int, terms: int) -> None:
+    """Those of the second operand of `matmul`, of which a thread has one vector, or two."""
     b = sw.Builder("main")
     x, y = b.input("x", (size, 16), "f32"), b.input("y", (16, size), "f32")
     b.output(b.matmul(x, y), name="z")
     exe = run(b.module(), floats(size, 16), floats(16, size))
     (launch,) = exe.launches
     written = [row for row in launch.lines if row.group == "store global"]
-    assert len(written) == stores
+    assert len(written) == own * own // 4
     assert sum(row.sectors for row in written) * 32 == size * size * 4
     loads = [row for row in launch.lines if row.group == "load shared"]
     assert sum(row.conflicts for row in loads) == 0
+    products = size * size * 16 // 32
+    assert launch.mix["fma"] == products
+    # Vectors of 16 bytes of columns, and those of the terms of a part of the panel of rows.
+    assert sum(row.warps for row in loads) == products // own // 4 + products // own // terms
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ VECTOR = 4
 PART = 4
 """Those that a thread of a large tile runs at a time: with 16 bytes of each row and column, and
 64 sums, it has 128 registers."""
+PART_OF_VECTORS = 2
+"""The same where each term of its columns is in vectors: eight values at a time."""
 
 
 def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
@@ -45,17 +47,19 @@ def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
         inside = around[place]
     names = [loop.loop_name.data for loop in perfect_nest(schedule.for_loop(inside))]
     *blocks, row, column_of_block, column = names
-    rows, (thread, own_column) = schedule.split(row, own), _columns(schedule, column, edge, own)
+    rows, (thread, *columns) = schedule.split(row, own), _columns(schedule, column, edge, own)
     blocks.append(column_of_block)
-    schedule.reorder(*blocks, rows.outer, thread, rows.inner, own_column)
+    schedule.reorder(*blocks, rows.outer, thread, *columns[:-1], rows.inner, columns[-1])
     schedule.bind(*blocks, level="blocks")
     schedule.bind(rows.outer, thread)
-    schedule.unroll(rows.inner)
-    schedule.unroll(own_column)
-    reduction = _reduction_in(schedule.for_loop(own_column))
+    for loop in (rows.inner, *columns):
+        schedule.unroll(loop)
+    reduction = _reduction_in(schedule.for_loop(columns[-1]))
     assert reduction is not None
     # A larger tile of a thread leaves registers for fewer terms.
-    part = PART if own * own > PART**2 else 0
+    part = 0
+    if own * own > PART**2:
+        part = PART_OF_VECTORS if len(columns) > 1 else PART
     panels, device = schedule.split(reduction, PANEL).outer, schedule.target.device
     ahead = partial(schedule.stage_panels, panels, part=part, ahead=1)
     if device is None or not device.copies_asynchronously or not schedule.takes(ahead):
@@ -63,20 +67,25 @@ def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
     return f"a tile of {edge} x {edge} for each block, of {own} x {own} for each thread"
 
 
-def _columns(schedule: Schedule, column: str, edge: int, own: int) -> tuple[str, str]:
-    """Cut the columns of a tile; return the loop over threads, and that in a thread.
+def _columns(schedule: Schedule, column: str, edge: int, own: int) -> tuple[str, ...]:
+    """Cut the columns of a tile; return the loop over threads, and those in a thread.
 
-    A thread has a vector of neighbours where a panel has them; otherwise every n-th column, since
-    columns are rows of the panel then, and neighbours are in different banks.
+    A thread has vectors of neighbours where a panel has them, each of which is next to that of the
+    next thread; otherwise every n-th column, since columns are rows of the panel then. In both
+    cases what neighbours read at a time is in different banks.
     """
     loop = schedule.for_loop(column)
     moving = dependents(loop)
     together = any(stride(op, loop.variable, moving) is Stride.UNIT for op in _loads(loop))
-    if together and own == VECTOR:
+    if not together:
+        columns = schedule.split(column, edge // own)
+        return columns.inner, columns.outer
+    if own == VECTOR:
         columns = schedule.split(column, own)
         return columns.outer, columns.inner
-    columns = schedule.split(column, edge // own)
-    return columns.inner, columns.outer
+    vectors = schedule.split(column, edge * VECTOR // own)
+    columns = schedule.split(vectors.inner, VECTOR)
+    return columns.outer, vectors.outer, columns.inner
 
 
 def _loads(loop: ForOp) -> list[LoadOp]:
