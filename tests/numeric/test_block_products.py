@@ -154,6 +154,17 @@ def test_columns_that_are_neighbours(size: int, own: int, terms: int) -> None:
     assert sum(row.warps for row in loads) == products // own // 4 + products // own // terms
 
 
+def test_columns_of_eight_bytes() -> None:
+    """Two make a vector of 16 bytes, and a thread has two of these, so no banks are in conflict."""
+    b = sw.Builder("main")
+    x, y = b.input("x", (64, 8), "f64"), b.input("y", (8, 64), "f64")
+    b.output(b.matmul(x, y), name="z")
+    exe = run(b.module(), *(floats(*shape).astype(np.float64) for shape in ((64, 8), (8, 64))))
+    (launch,) = exe.launches
+    assert "ld.shared.v2.b64" in exe.ir("ptx")
+    assert sum(row.conflicts for row in launch.lines if row.group == "load shared") == 0
+
+
 @pytest.mark.slow
 def test_a_missing_barrier_of_a_product_is_a_race() -> None:
     """Each of those that the conversion derives."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from ....core.dtypes import byte_size
+from ....core.ir.typed import memref_type
 from ....dialects.loop.loops import extent_of
 from ....dialects.loop.nests import only_loop, perfect_nest
 from ....dialects.loop.ops import ForOp, LoadOp
+from ....dialects.loop.proofs.levels import VECTOR_BYTES
 from .accesses import Stride, dependents, stride
 from .schedule import Schedule
 
@@ -17,8 +20,6 @@ _USUAL_SIZE = 128
 """The rows or columns where their number is not known."""
 PANEL = 8
 """The iterations of the reduction that a panel in shared memory is for: a sector of floats."""
-VECTOR = 4
-"""The elements of a vector of 16 bytes."""
 PART = 4
 """Those that a thread of a large tile runs at a time: with 16 bytes of each row and column, and
 64 sums, it has 128 registers."""
@@ -36,7 +37,10 @@ def schedule_block_product(schedule: Schedule, nest: str) -> str | None:
         return None
     *batch, row, column = (loop.loop_name.data for loop in loops)
     least = min(_USUAL_SIZE if (n := extent_of(loop)) is None else n for loop in loops[-2:])
-    edge, own = next((tile for tile in TILES if least >= 2 * tile[0]), TILES[-1])
+    sums = next(op for op in loops[-1].body.block.ops if isinstance(op, ForOp)).results
+    # Those of 8 bytes would take all registers of a thread with a tile of 8 x 8.
+    tiles = TILES[1:] if max(byte_size(value.type) for value in sums) > 4 else TILES
+    edge, own = next((tile for tile in tiles if least >= 2 * tile[0]), tiles[-1])
     if least < edge:
         return None
     rows, columns = schedule.split(row, edge), schedule.split(column, edge)
@@ -76,15 +80,16 @@ def _columns(schedule: Schedule, column: str, edge: int, own: int) -> tuple[str,
     """
     loop = schedule.for_loop(column)
     moving = dependents(loop)
-    together = any(stride(op, loop.variable, moving) is Stride.UNIT for op in _loads(loop))
-    if not together:
+    loads = (op for op in _loads(loop) if stride(op, loop.variable, moving) is Stride.UNIT)
+    if (load := next(loads, None)) is None:
         columns = schedule.split(column, edge // own)
         return columns.inner, columns.outer
-    if own == VECTOR:
+    lanes = min(own, VECTOR_BYTES // byte_size(memref_type(load.buffer).element_type))
+    if lanes == own:
         columns = schedule.split(column, own)
         return columns.outer, columns.inner
-    vectors = schedule.split(column, edge * VECTOR // own)
-    columns = schedule.split(vectors.inner, VECTOR)
+    vectors = schedule.split(column, edge * lanes // own)
+    columns = schedule.split(vectors.inner, lanes)
     return columns.outer, vectors.outer, columns.inner
 
 
