@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Value
 
 from .. import harness
@@ -138,8 +140,9 @@ def aggregated(
     return result
 
 
-def test_entries() -> None:
-    run(lambda b, a: b.entries(a) * 2.0, [([a], 2 * a.data) for a in PATTERNS.values()], True)
+def test_entries(all_tests: bool) -> None:
+    cases = [([a], 2 * a.data) for a in PATTERNS.values()]
+    run(lambda b, a: b.entries(a) * 2.0, cases, all_tests)
 
 
 @pytest.mark.parametrize(
@@ -166,6 +169,8 @@ def test_sddmm(kind: str, middle: tuple[int, ...], all_tests: bool) -> None:
             expected[p] = formulas[kind](x[i].astype(float), y[j])
         cases.append(([a, x, y], expected))
     run(lambda b, a, x, y: b.sddmm(a, x, y, kind), cases, all_tests)
+    if kind != "dot" and not all_tests:
+        return
     positive = [(inputs, np.maximum(expected, 0)) for inputs, expected in cases]
     run(lambda b, a, x, y: b.relu(b.sddmm(a, x, y, kind)), positive, all_tests)
 
@@ -177,8 +182,11 @@ def test_softmax_over_entries(heads: tuple[int, ...], all_tests: bool) -> None:
     run(lambda b, a, e: b.edge_softmax(a, e), cases, all_tests)
 
 
-@pytest.mark.parametrize("a", PATTERNS.values(), ids=PATTERNS)
-def test_softmax_over_entries_of_one_head_before_what_broadcasts(a: sp.csr_array) -> None:
+@pytest.mark.parametrize(
+    "name", harness.cases(list(PATTERNS), ["no_entries", "one_entry", "long_row"])
+)
+def test_softmax_over_entries_of_one_head_before_what_broadcasts(name: str) -> None:
+    a = PATTERNS[name]
     scores, scales = 5 * floats(a.nnz, 1), floats(1, 3)
     b = sw.Builder("main")
     pattern = b.input("a", sw.SparseSpec(a.shape, "f32", nnz="edges"))
@@ -234,7 +242,8 @@ def test_aggregate(kind: str, width: tuple[int, ...], all_tests: bool) -> None:
         plain.append(([a, x], aggregated(a, x, kind)))
         weighted.append(([a, x, weights], aggregated(a, x, kind, weights)))
     run(lambda b, a, x: b.aggregate(a, x, kind=kind), plain, all_tests)
-    run(lambda b, a, x, e: b.aggregate(a, x, e, kind), weighted, all_tests)
+    if all_tests or kind != "mean":
+        run(lambda b, a, x, e: b.aggregate(a, x, e, kind), weighted, all_tests)
 
 
 @pytest.mark.parametrize(
@@ -284,7 +293,7 @@ def test_aggregate_of_other_kinds(kind: str, all_tests: bool) -> None:
     run(program, cases, all_tests)
 
 
-@pytest.mark.parametrize("kind", harness.cases(["sum", "mean", "max", "min"], ["mean", "min"]))
+@pytest.mark.parametrize("kind", harness.cases(["sum", "mean", "max", "min"], ["mean"]))
 def test_messages_of_both_ends(kind: str, all_tests: bool) -> None:
     def program(b: sw.Builder, a: Value, x: Value, y: Value, e: Value) -> Value:
         ends = b.at_entries(a, x, axis=1) - b.at_entries(a, y, axis=0)
@@ -303,7 +312,8 @@ def test_messages_of_both_ends(kind: str, all_tests: bool) -> None:
     given = [b.input("x", (9, 5)), b.input("y", (11, 5))]
     b.output(program(b, matrix, *given, b.input("e", ("edges", 5))))
     # Nothing of the edges is written to memory.
-    assert sw.compile(b.module()).ir("kernels").count("loop.kernel") == 1
+    text = Compilation.of(Request(b.module())).text("kernels")
+    assert text.count("loop.kernel") == 1
 
 
 def test_sum_by_stored_values_is_the_sparse_product(all_tests: bool) -> None:
@@ -335,7 +345,7 @@ def test_attention_by_sums(heads: int, width: int, all_tests: bool) -> None:
     run(program, cases, all_tests)
 
 
-@pytest.mark.parametrize("size", harness.cases([1, 2, 4, 16, 50], [1, 50]))
+@pytest.mark.parametrize("size", harness.cases([1, 2, 4, 16, 50], [50]))
 def test_attention_by_products(size: int, all_tests: bool) -> None:
     def program(b: sw.Builder, a: Value, x: Value, k: Value, q: Value) -> Value:
         return b.aggregate(a, x, b.edge_softmax(a, b.sddmm(a, q, k) * 0.3))
@@ -355,7 +365,7 @@ def kernels(program: Build, *inputs: Any) -> list[str]:
         for n, i in enumerate(inputs)
     ]
     b.output(program(b, *values), name="y")
-    text = sw.compile(b.module(), threads=1).ir("kernels")
+    text = Compilation.of(Request(b.module(), threads=1)).text("kernels")
     return [line for line in text.splitlines() if "loop.kernel @" in line]
 
 

@@ -111,7 +111,7 @@ def test_time_of_shipped_models(model: Callable[[], Any]) -> None:
 
 NAMES = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 SLOW = (
-    *("bound_parameters", "fashion_mnist", "group_dense_add", "user_deployment"),
+    *("bound_parameters", "cora_gcn", "fashion_mnist", "group_dense_add", "user_deployment"),
     *("user_graph_networks", "user_graph_on_disk", "user_performance", "user_student"),
     "user_torch",
 )
@@ -172,7 +172,7 @@ def test_gnn_layers_of_sparse_features(layer: str) -> None:
     assert_covered(layer_module(layer, SparseSpec))
 
 
-@pytest.mark.parametrize("layer", cases(list(LAYERS), ["gat"]))
+@pytest.mark.parametrize("layer", cases(list(LAYERS), []))
 def test_time_of_gnn_layers(layer: str) -> None:
     assert_timed(layer_module(layer))
 
