@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,8 @@ import stepwell as sw
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.ops.products.minimal_filtering import MOST, minimal_filtering
 from stepwell.dialects.graph.ops.products.winograd import Bands, bands_of
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends.builder import Builder, Value
 
 from ..harness import RNG, as_reference, cases, close, floats
@@ -69,9 +72,14 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("groups", [1, 2, 3])
-@pytest.mark.parametrize("shape", cases(SHAPES, [*SHAPES[:6], SHAPES[7]]))
-def test_operator(shape: tuple, groups: int) -> None:
+OPERATORS = list(itertools.product(SHAPES, (1, 2, 3)))
+QUICK = [(shape, 1 + n % 3) for n, shape in enumerate([*SHAPES[:6], SHAPES[7]])]
+"""Each number of groups, of shapes that differ."""
+
+
+@pytest.mark.parametrize("case", cases(OPERATORS, QUICK))
+def test_operator(case: tuple[tuple, int]) -> None:
+    shape, groups = case
     channels, own, filters, block, sizes, window, tile = shape
     w = floats(groups * filters, channels, window, window)
     channels, filters = groups * channels, groups * filters
@@ -199,9 +207,14 @@ NOT_USED: dict[str, Program] = {
 }
 
 
-@pytest.mark.parametrize("name", USED)
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
-def test_used(name: str, target: str) -> None:
+WAYS = list(itertools.product(USED, ("host", "x86-64-v3")))
+QUICK_WAYS = [way for n, way in enumerate(WAYS) if n % 4 in (0, 3)]
+"""Each program for one of the targets."""
+
+
+@pytest.mark.parametrize("way", cases(WAYS, QUICK_WAYS), ids="-".join)
+def test_used(way: tuple[str, str]) -> None:
+    name, target = way
     module = model(USED[name])
     exe = as_reference(
         module, floats(1, 32, 16, 16), rtol=2e-5, scaled=True, threads=1, target=target
@@ -210,25 +223,29 @@ def test_used(name: str, target: str) -> None:
     assert "graph.winograd_filter" not in exe.ir("optimized")
 
 
+def optimized(module: sw.Module, **options: Any) -> str:
+    return Compilation.of(Request(module, threads=1, **options)).text("optimized")
+
+
 @pytest.mark.parametrize("name", NOT_USED)
 def test_not_used(name: str) -> None:
-    assert "winograd" not in sw.compile(model(NOT_USED[name]), threads=1).ir("optimized")
+    assert "winograd" not in optimized(model(NOT_USED[name]))
 
 
 def test_kept_roundings() -> None:
     module = model(USED["one"])
-    assert "winograd" not in sw.compile(module, threads=1, rounding="kept").ir("optimized")
+    assert "winograd" not in optimized(module, rounding="kept")
 
 
 def test_its_option_is_the_switch() -> None:
     module, name = model(USED["one"]), "graph-winograd-conv2d"
 
-    def optimized(largest: int) -> str:
+    def with_tiles(largest: int) -> str:
         pipeline = sw.pipeline(threads=1).replace(name, f"{name}{{largest={largest}}}")
-        return sw.compile(module, threads=1, pipeline=pipeline).ir("optimized")
+        return optimized(module, pipeline=pipeline)
 
-    assert "tile = 4" in optimized(4)
-    assert "tile = 2" in optimized(2)
-    assert "winograd" not in optimized(1)
+    assert "tile = 4" in with_tiles(4)
+    assert "tile = 2" in with_tiles(2)
+    assert "winograd" not in with_tiles(1)
     with pytest.raises(sw.CompileError, match=r"no tile of this size, expected largest=1, 2 or 4"):
-        optimized(3)
+        with_tiles(3)

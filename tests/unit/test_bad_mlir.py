@@ -35,10 +35,12 @@ from stepwell.frontends import gnn
 from stepwell.tools import main as stepwell_command
 from stepwell.tools import stepwell_opt
 
-from ..harness import floats
+from ..harness import cases, floats
 
 Apart = Callable[[Callable[[], object]], str]
 CALLED = ("graph", "optimized", "fused")
+QUICK = ("graph", "scheduled", "buffers", "loops")
+"""Stages of other operations; those between them have the same."""
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@#!^]?[\w.$-]+|->|\S')
 X = floats(4)
 
@@ -101,7 +103,7 @@ def samples(program: str) -> dict[str, Sample]:
 
 
 @pytest.mark.parametrize("program", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("stage", IR_STAGES)
+@pytest.mark.parametrize("stage", cases(list(IR_STAGES), [*QUICK, "llvm"]))
 def test_text_cut_at_a_token(stage: str, program: str, apart: Apart) -> None:
     given = samples(program)[stage]
     ends = [found.end() for found in TOKEN.finditer(given.text)]
@@ -156,7 +158,7 @@ def changed(draw: st.DrawFn, text: str) -> str:
 
 
 @pytest.mark.parametrize("program", [pytest.param("dense", marks=pytest.mark.slow), "sparse"])
-@pytest.mark.parametrize("stage", [stage for stage in IR_STAGES if stage != "llvm"])
+@pytest.mark.parametrize("stage", cases([s for s in IR_STAGES if s != "llvm"], QUICK))
 def test_text_changed_at_random(stage: str, program: str, apart: Apart) -> None:
     original = samples(program)[stage]
 

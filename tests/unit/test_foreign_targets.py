@@ -76,7 +76,7 @@ MACHINES = ("x86-64-v3", "x86-64-v4", "neoverse-n1", "apple-m1", "rv64gcv")
 PAIRS = list(itertools.product(MODELS, MACHINES))
 QUICK = ("x86-64-v3", "x86-64-v4", "rv64gcv")
 """Machines whose vectors differ in length and number; others run with all tests."""
-SPARSE = [("spmm of 16", "x86-64-v3"), ("spmm of 128", "x86-64-v4"), ("spmm of 16", "rv64gcv")]
+SPARSE = [("spmm of 16", "x86-64-v3"), ("spmm of 16", "rv64gcv")]
 USUAL = [pair for pair in PAIRS if pair[1] in QUICK and not pair[0].startswith("spmm")] + SPARSE
 BLOCK = re.compile(r"(?:\.?L?(BB\d+_\d+):|(?:#|//|;) %bb\.\d+:)")
 SPILL = re.compile(r"\b(?:[xyz]mm|[qdv])\d+\b.*-byte .*(?:Spill|Reload)")
@@ -149,7 +149,10 @@ OTHER_X86 = "sapphirerapids" if llvm.get_host_cpu_name().startswith("znver") els
 """A processor of the other maker; each has instructions that the other one has not."""
 
 
-@pytest.mark.parametrize("name", ["neoverse-n1", "apple-m1", "rv64gcv", OTHER_X86])
+@pytest.mark.parametrize(
+    "name",
+    cases(["neoverse-n1", "apple-m1", "rv64gcv", OTHER_X86], ["neoverse-n1", "rv64gcv", OTHER_X86]),
+)
 def test_a_program_for_another_machine_is_looked_at_but_not_called(name: str) -> None:
     if llvm.get_process_triple().startswith(name[:2]):
         pytest.skip("needs a machine of another kind")
@@ -166,7 +169,7 @@ def test_a_program_for_another_machine_is_looked_at_but_not_called(name: str) ->
         exe(x.T.copy())
 
 
-@pytest.mark.parametrize("name", ["neoverse-n1", "rv64gcv"])
+@pytest.mark.parametrize("name", cases(["neoverse-n1", "rv64gcv"], ["neoverse-n1"]))
 def test_commands_for_another_machine(name: str, tmp_path, capsys) -> None:
     path = tmp_path / "m.mlir"
     MODELS["dense of odd sizes"]().save(path)
