@@ -73,8 +73,8 @@ SHAPES = [
 
 
 OPERATORS = list(itertools.product(SHAPES, (1, 2, 3)))
-QUICK = [(shape, 1 + n % 3) for n, shape in enumerate([*SHAPES[:6], SHAPES[7]])]
-"""Each number of groups, of shapes that differ."""
+QUICK = list(zip([*SHAPES[:6], SHAPES[7]], (1, 2, 3, 1, 2, 3, 2), strict=True))
+"""Each number of groups; the last one computes several parts of the filters of each group."""
 
 
 @pytest.mark.parametrize("case", cases(OPERATORS, QUICK))
