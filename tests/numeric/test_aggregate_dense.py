@@ -10,7 +10,7 @@ import stepwell as sw
 from stepwell.frontends.builder import Value
 
 from ..harness import cases, close
-from .test_operators import check_all, random
+from .test_operators import LEVELS, check_all, random
 
 NODES, PARTS, SOURCES = 5, 3, 7
 
@@ -30,9 +30,9 @@ def products(b: sw.Builder, a: Value, x: Value, w: Value) -> Value:
     return b.concat([b.aggregate_dense(a, x, w, kind=kind) for kind in kinds], axis=1)
 
 
-def test_kinds() -> None:
+def test_kinds(all_tests: bool) -> None:
     inputs = [matrix(NODES, PARTS, SOURCES, 9), random((SOURCES, 6)), random((PARTS, 6, 5))]
-    check_all([(products, inputs)])
+    check_all([(products, inputs)], levels=LEVELS if all_tests else (3,))
 
 
 SIZES = {
@@ -46,13 +46,16 @@ SIZES = {
 
 
 @pytest.mark.parametrize("sizes", cases(list(SIZES), ["large", "no nodes"]))
-def test_sizes_and_types(sizes: str) -> None:
+def test_sizes_and_types(sizes: str, all_tests: bool) -> None:
     def product(b: sw.Builder, a: Value, x: Value, w: Value) -> Value:
         return b.relu(b.aggregate_dense(a, b.tanh(x), w, kind="mean") + 1.0)
 
     check_all(
-        (product, [matrix(n, p, m, e, t), random((m, k), t), random((p, k, f), t)])
-        for t, n, p, m, e, k, f in SIZES[sizes]
+        (
+            (product, [matrix(n, p, m, e, t), random((m, k), t), random((p, k, f), t)])
+            for t, n, p, m, e, k, f in SIZES[sizes]
+        ),
+        levels=LEVELS if all_tests else (0 if sizes == "no nodes" else 3,),
     )
 
 

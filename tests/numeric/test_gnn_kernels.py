@@ -16,6 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 from stepwell.frontends.builder import Builder, Value
 
@@ -218,7 +220,7 @@ def test_a_run_time_graph_with_residual_is_normalized_once() -> None:
 def test_an_attention_is_one_loop_over_rows(
     layer: gnn.Sequential, graph: gnn.Graph | gnn.GraphSpec, name: str, loops: int
 ) -> None:
-    exe = sw.compile(layer.to_module(graph, SPEC), threads=1)
-    (kernel,) = (k for k in exe.ir("kernels").split("loop.kernel ") if name in k[:99])
+    text = Compilation.of(Request(layer.to_module(graph, SPEC), threads=1)).text("kernels")
+    (kernel,) = (k for k in text.split("loop.kernel ") if name in k[:99])
     assert kernel.count("loop.for ") == loops
     assert kernel.count("reduction") == loops - 3

@@ -13,7 +13,10 @@ from onnx.helper import make_node
 
 import stepwell as sw
 from stepwell.dialects.graph.ops import AssembleOp, SortEdgesOp
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
+from .test_control_flow import at_stages
 from .test_onnx_operators import model
 
 
@@ -45,7 +48,7 @@ def test_an_empty_axis_is_an_error_in_the_call() -> None:
     }
     for have, want in zip(exe(**arrays), module.run_reference(*arrays.values()), strict=True):
         np.testing.assert_array_equal(have, want)
-    runs = [exe, module.run_reference, *(lambda *a, s=s: exe.run_at(s, *a) for s in STAGES)]
+    runs = [exe, module.run_reference, *at_stages(module, STAGES).values()]
     for name, message in messages.items():
         none = {**arrays, name: arrays[name][:0], "offsets": np.array([0])}
         if name == "offsets":
@@ -149,7 +152,7 @@ def test_all_that_count_in_32_bits_have_a_limit() -> None:
     b.output(b.apply(SortEdgesOp, i, j, x, y)[2])
     # Of what is computed, the upper bound is checked.
     b.output(b.sort(b.compress(x, b.greater(x, 0.0)))[1])
-    text = sw.compile(b.module(), threads=1).ir("kernels")
+    text = Compilation.of(Request(b.module(), threads=1)).text("kernels")
     found = re.findall(r"([\w.]+, dimension 0 of \w+: x\d.0 <= \d+)", text)
     assert sorted({re.sub(": x.", ": x", text) for text in found}) == [
         "graph.sort, dimension 0 of x: x.0 <= 2147483647",

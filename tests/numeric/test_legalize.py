@@ -24,6 +24,8 @@ from stepwell.core.universe import Universe
 from stepwell.dialects.graph import ops as graph
 from stepwell.dialects.graph.interfaces import GraphOp
 from stepwell.dialects.loop.ops import KernelOp
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import RNG, as_reference, cases, close, floats, same
 
@@ -475,7 +477,8 @@ def test_a_rule_that_replaces_nothing_is_reported() -> None:
 
 
 def test_a_table_is_for_modules_of_operators() -> None:
-    module = sw.from_mlir(sw.compile(model()).ir("fused"), weights=model().weights)
+    fused = Compilation.of(Request(model())).text("fused")
+    module = sw.from_mlir(fused, weights=model().weights)
     with pytest.raises(CompileError, match='expected stage "graph", got stage "fused"'):
         sw.compile(module, legalize={"graph.dense": dense})
     with pytest.raises(CompileError, match=r"legalize is not a mapping, .* got list"):

@@ -129,7 +129,7 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles(all_tests: bool) -> None:
                 run(a, np.array(count), np.float32(largest), one)
 
 
-def test_what_a_scan_carries_grows_with_the_iterations_of_the_call() -> None:
+def test_what_a_scan_carries_grows_with_the_iterations_of_the_call(all_tests: bool) -> None:
     b = sw.Builder()
     x, row, n = b.input("x", ("m", 3)), b.input("row", (1, 3)), b.input("n", (), "i64")
 
@@ -142,7 +142,7 @@ def test_what_a_scan_carries_grows_with_the_iterations_of_the_call() -> None:
     for count in (7, 0, -2, 40):
         expected = np.concatenate([a, *[one] * max(count, 0)])
         calls.append(((a, one, np.array(count)), [expected]))
-    checked(b, *calls, stages=True)
+    checked(b, *calls, stages=all_tests)
 
     double, _ = b.scan(
         lambda h, _: (b.concat([h, h], axis=0), ()),

@@ -172,7 +172,7 @@ def test_arguments_that_contradict_the_text() -> None:
         sw.compile(module, pipeline=texts)
 
 
-def test_passes_are_added_by_name() -> None:
+def test_passes_are_added_by_name(all_tests: bool) -> None:
     names = [entry.name for entry in entries(str(sw.pipeline(threads=1)))]
     first, last = names.index("graph-simplify"), len(names) - names[::-1].index("graph-simplify")
     begun = sw.pipeline(threads=1)
@@ -184,9 +184,11 @@ def test_passes_are_added_by_name() -> None:
     assert few["fused"] == "graph-fuse-ops{max-ops=1}"
     assert "graph-cse" not in few["optimized"]
     module, inputs = mlp()
-    exe = sw.compile(module, pipeline=few, threads=1)
-    close(exe(*inputs), module.run_reference(*inputs), 1e-4, atol=1e-6)
-    assert exe.ir("fused").count("graph.primitive") == 14  # softmax is 11 operators
+    fused = Compilation.of(Request(module, pipeline=few, threads=1)).text("fused")
+    assert fused.count("graph.primitive") == 14  # softmax is 11 operators
+    if all_tests:
+        exe = sw.compile(module, pipeline=few, threads=1)
+        close(exe(*inputs), module.run_reference(*inputs), 1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def bits(array: Any) -> list[bytes]:
     return [part.tobytes() for part in parts]
 
 
-def test_weights_can_be_replaced(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_can_be_replaced(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, all_tests: bool
+) -> None:
     """They are packed anew, and nothing is compiled."""
     exe = sw.load(saved)
     weights = network().weights("optimized")
@@ -42,9 +44,10 @@ def test_weights_can_be_replaced(saved: Path, monkeypatch: pytest.MonkeyPatch) -
         exe.update(old)
         same(exe(X), network()(X))
         exe.update(new)
-    again = sw.load(saved, recompile=True)
-    again.update(new)
-    same(again(X), moved)
+    if all_tests:
+        again = sw.load(saved, recompile=True)
+        again.update(new)
+        same(again(X), moved)
     exe.save(saved.with_name("updated.stepwell"))
     same(sw.load(saved.with_name("updated.stepwell"))(X), moved)
     same(sw.load(saved)(X), network()(X))

@@ -53,9 +53,10 @@ def check_sides(*searches: tuple[np.ndarray, np.ndarray], symbolic: bool = False
     check_all(programs, symbolic=symbolic)
 
 
-def test_one_row_for_all_values() -> None:
+def test_one_row_for_all_values(all_tests: bool) -> None:
     values = ties((5, 37), seed=1)
-    check_sides(*((ties((size,)), values) for size in (0, 1, 2, 3, 7, 8, 100, 1025)))
+    sizes = (0, 1, 2, 3, 7, 8, 100, 1025) if all_tests else (0, 1, 3, 8, 1025)
+    check_sides(*((ties((size,)), values) for size in sizes))
 
 
 def test_values_of_any_shape() -> None:

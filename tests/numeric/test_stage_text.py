@@ -115,7 +115,7 @@ def reach(module: sw.Module, stage: str, level: int) -> sw.Module:
 @pytest.mark.parametrize(
     ("name", "level"),
     [
-        ("perceptron", 0),
+        pytest.param("perceptron", 0, marks=pytest.mark.slow),
         *((name, 3) for name in QUICK),
         *(pytest.param(name, 3, marks=pytest.mark.slow) for name in PROGRAMS if name not in QUICK),
         pytest.param(LONG, 0, marks=pytest.mark.slow),

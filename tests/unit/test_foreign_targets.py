@@ -128,7 +128,8 @@ def test_innermost_loops_do_not_spill(pair: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "registers"), [("x86-64-v3", 30), ("neoverse-n1", 40), ("rv64gcv", 60)]
+    ("name", "registers"),
+    [("x86-64-v3", 30), ("neoverse-n1", 40), pytest.param("rv64gcv", 60, marks=pytest.mark.slow)],
 )
 def test_a_tile_that_is_too_large_is_seen_to_spill(name: str, registers: int) -> None:
     """What the test above would say of a target that claims, and needs, too many registers."""

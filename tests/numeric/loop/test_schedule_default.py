@@ -426,14 +426,17 @@ def test_padded_rows(kernels, normal, same_compiled, sizes, border) -> None:
         assert any(len(shape) == 1 and shape[0] >= 16 for shape in blocks(after))
 
 
-@pytest.mark.parametrize("columns", [(3, 4), (40, 50), (33, 1, 64), (8,) * 40])
+@pytest.mark.parametrize(
+    "columns",
+    [(3, 4), (40, 50), (33, 1, 64), (8,) * 16, pytest.param((8,) * 40, marks=pytest.mark.slow)],
+)
 def test_columns_beside_each_other(columns, all_tests) -> None:
     """A concatenation along memory: each part is copied by vectors, but not a great many."""
     b = sw.Builder("main")
     names = [b.input(f"x{n}", (5, size), "f32") for n, size in enumerate(columns)]
     b.output(b.exp(b.concat(names, axis=1)), name="y")
     compilation = Compilation.of(Request(b.module(), threads=1))
-    assert compilation.text("scheduled").count("loop.for") < 60
+    assert compilation.text("scheduled").count("loop.for") < len(columns)
     if all_tests or len(columns) < 10:
         inputs = [floats(5, size) for size in columns]
         got = sw.compile(b.module(), threads=1)(*inputs)

@@ -54,6 +54,7 @@ def messages(log: pytest.LogCaptureFixture) -> str:
     return "\n".join(found)
 
 
+@pytest.mark.slow  # convolutions and gradients have quick ones
 def test_mlp(caplog: pytest.LogCaptureFixture) -> None:
     compiled_by_torch(mlp(), [[torch.randn(n, 6)] for n in (7, 4)], dynamic=True)
     assert not messages(caplog)

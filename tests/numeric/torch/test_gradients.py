@@ -48,8 +48,7 @@ class Transformer(nn.Module):
 
 def perceptron() -> Any:
     return nn.Sequential(
-        *(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Linear(8, 8), nn.LayerNorm(8)),
-        *(nn.SiLU(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 3)),
+        *(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 3)),
     )
 
 
