@@ -68,7 +68,7 @@ def chained() -> Module:
 
 def test_sizes_without_an_upper_bound(all_tests: bool) -> None:
     module = chained()
-    exe = sw.compile(module, threads=2, check=True)
+    exe = sw.compile(module, threads=2, check=all_tests)
     for n in (0, 1, 2, 30, 5):
         inputs = number(n), random((3,))
         got = exe(*inputs)
@@ -137,7 +137,7 @@ def softest(b: sw.Builder, k: Value) -> Value:
     return b.reduce(b.softmax(running, axis=0), "max", axes=[0], keepdims=False)
 
 
-def test_memory_for_sizes_of_a_region() -> None:
+def test_memory_for_sizes_of_a_region(all_tests: bool) -> None:
     """Conditions and loops in one another; the sizes of each iteration are other ones."""
 
     def inside(b: sw.Builder, n: Value, flag: Value) -> tuple[Value, ...]:
@@ -156,12 +156,12 @@ def test_memory_for_sizes_of_a_region() -> None:
         return one, state, rows, b.cast(b.range(0, n + 2), "f32") + state
 
     module = program(inside, n=((), "i64"), flag=((), "i1"))
-    exe = sw.compile(module, threads=1, check=True)
+    exe = sw.compile(module, threads=1, check=all_tests)
     for n in (0, 1, 9, 4):
         for flag in (True, False):
             inputs = number(n), np.array(flag)
             close(exe(*inputs), module.run_reference(*inputs))
-    for stage in ("kernels", "buffers", "loops", "llvm"):
+    for stage in ("kernels", "buffers", "loops", "llvm") if all_tests else ("buffers",):
         close(exe.run_at(stage, *inputs), module.run_reference(*inputs))
 
 
@@ -222,7 +222,7 @@ def test_growing_sizes_of_a_loop_rarely_begin_a_call_again(
     grown.clear()
     close(exe(number(90)), module.run_reference(number(90)))
     assert not grown
-    close(exe.run_at("buffers", number(40)), module.run_reference(number(40)))
+    close(exe.run_at("buffers", number(20)), module.run_reference(number(20)))
     assert 1 < len(grown) < 16
 
 
@@ -263,7 +263,7 @@ def test_regions_capture_what_has_no_upper_bound() -> None:
         return chosen, b.loop(3, lambda i, h: b.tanh(h) + 1, chosen)
 
     module = program(summed, n=((), "i64"), flag=((), "i1"))
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, check=True)
     for n in (0, 7, 40):
         inputs = number(n), np.array(n == 7)
         close(exe(*inputs), module.run_reference(*inputs))
@@ -351,14 +351,14 @@ def both_ways(source: ModelProto) -> Callable[..., Any]:
     return run
 
 
-def test_slices() -> None:
+def test_slices(all_tests: bool) -> None:
     inputs = {"x": (F32, ("n", 4)), **dict.fromkeys(("s", "e", "a", "t"), (I64, (2,)))}
     run = both_ways(
         model([make_node("Slice", ["x", "s", "e", "a", "t"], ["y"])], inputs, {"y": (F32, None)})
     )
     x = random((7, 4))
     ends = [-(2**63), -9, -8, -7, -3, -1, 0, 1, 3, 6, 7, 8, 2**63 - 1]
-    for _ in range(60):
+    for _ in range(60 if all_tests else 25):
         s, e = RNG.choice(ends, (2, 2))
         t, a = RNG.choice([-3, -2, -1, 1, 2, 9], 2), RNG.permutation([0, 1]) - RNG.choice([0, 2], 2)
         parts = [slice(None)] * 2

@@ -32,6 +32,7 @@ from stepwell.frontends import gnn
 from stepwell.passes.loop.scheduler.records import Record, write_records
 from stepwell.report import weights
 from stepwell.report.collecting import PSEUDO, collect
+from stepwell.report.comparing import compared, read_page
 from stepwell.report.document import ReportDocument, ReportedWeight, StageFunction
 from stepwell.report.model_graph import module_path
 from stepwell.report.sparsity import pattern
@@ -55,6 +56,13 @@ def model() -> sw.Module:
     h = b.relu(b.dense(x, floats(128, 64), name="block/fc1"), name=HOSTILE)
     h = b.mul(b.softmax(b.dense(h, floats(16, 128), name="block/fc2"), name="twice"), 2.0)
     b.output(b.exp(h, name="twice"), name="y")
+    return b.module()
+
+
+def one_operator(name: str, operator: str) -> sw.Module:
+    """A kernel."""
+    b = sw.Builder(name)
+    b.output(getattr(b, operator)(b.input("x", (8, 64), "f32"), name=name), name="y")
     return b.module()
 
 
@@ -367,13 +375,11 @@ def test_two_reports(tmp_path: Path) -> None:
     assert "+" in rows["fused_dense_relu"]["difference"]
     assert any("register tile" in one["why"] for one in against["removed"])
     assert not {*map(str, against["removed"])} & {*map(str, against["added"])}
-    same = document(executable().report(against=tmp_path / "before.html"))["against"]
+    same = document(compared(page(), read_page(before)))["against"]
     assert same["seconds"][1] is None
 
-    b = sw.Builder("net")
-    y = b.input("x", (8, 64), "f32")
-    b.output(b.exp(y, name="other"), name="y")
-    other = document(sw.compile(b.module(), threads=1).report(against=before))["against"]
+    exe = sw.compile(one_operator("other", "exp"), threads=1)
+    other = document(exe.report(against=before))["against"]
     places = {row["name"]: row["place"] for row in other["kernels"]}
     assert places["fused_exp"] == "after"
     assert places["fused_dense_relu"] == "before"
@@ -412,7 +418,7 @@ def test_what_is_not_a_report_is_refused(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     fact = r"report: \S+r.html is not a page of a report, expected what `stepwell report` wrote"
     with pytest.raises(InputError, match=fact):
-        executable().report(against=path)
+        compared(page(), read_page(path), other=str(path))
 
 
 def test_reports_that_cannot_be_compared(tmp_path: Path) -> None:
@@ -429,7 +435,7 @@ def test_reports_that_cannot_be_compared(tmp_path: Path) -> None:
 
 
 def test_the_command_compares_pages(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model().save(tmp_path / "m.mlir")
+    one_operator("net", "exp").save(tmp_path / "m.mlir")
     one, two, both = (str(tmp_path / name) for name in ("a.html", "b.html", "c.html"))
     calls = (
         [str(tmp_path / "m.mlir"), "-o", one, "--no-profile", "--target", "x86-64"],
@@ -455,11 +461,9 @@ def test_the_command_compares_pages(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_the_command_compares_models(tmp_path: Path) -> None:
     """Two models, and a page with a model; the second one is what the page shows."""
-    b = sw.Builder("other")
-    b.output(b.exp(b.input("x", (8, 64), "f32"), name="other"), name="y")
     paths = [str(tmp_path / name) for name in ("m.mlir", "other.mlir", "one.html", "two.html")]
-    model().save(paths[0])
-    b.module().save(paths[1])
+    one_operator("net", "neg").save(paths[0])
+    one_operator("other", "exp").save(paths[1])
     for before, after, output in ((*paths[:2], paths[2]), (paths[2], paths[0], paths[3])):
         with pytest.raises(SystemExit) as stopped:
             command.main(["report", before, after, "-o", output, "--no-profile"])
@@ -493,7 +497,7 @@ def test_command_shows_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(commands, "err", console)
     monkeypatch.setattr(progress, "AFTER", 0.0)
     out = tmp_path / "r.html"
-    model().save(tmp_path / "m.mlir")
+    one_operator("net", "exp").save(tmp_path / "m.mlir")
     steps = list[ProgressStep]()
     with progress.followed(steps.append), pytest.raises(SystemExit) as stopped:
         command.main(["report", str(tmp_path / "m.mlir"), "-o", str(out), "--no-profile"])
