@@ -37,7 +37,8 @@ class Case:
     Args:
         edges: sources and targets.
         x: the features of the nodes.
-        levels: those of programs of a constant graph that are compiled.
+        levels: those of programs of a constant graph that are compiled; without any, programs of
+            graphs that are arguments are not compiled either.
     """
 
     edges: np.ndarray
@@ -106,7 +107,7 @@ def as_constant_and_argument(
         ((gnn.Graph.from_edge_index(edges, len(case.x[nodes])), case.x[nodes]), expected[nodes])
         for nodes, edges in case.graphs()
     ]
-    compare(model.to_module(gnn.GraphSpec(), spec), calls, levels)
+    compare(model.to_module(gnn.GraphSpec(), spec), calls, levels if case.levels else ())
 
 
 def compare(
@@ -189,7 +190,7 @@ def test_an_edge_of_weight_zero_is_an_edge() -> None:
     "kind",
     cases(
         [*((aggr, out) for aggr in ("mean", "sum", "max", "min") for out in (2, 8)), ("add", 2)],
-        [("mean", 2), ("sum", 8), ("max", 2), ("min", 8)],
+        [("mean", 2), ("sum", 8), ("max", 2)],
     ),
     ids=str,
 )
@@ -218,11 +219,10 @@ def test_sage_projects_and_normalizes(case: Case, levels: tuple[int, ...]) -> No
     as_constant_and_argument(gnn.Sequential(layer), case, expected, levels)
 
 
-def test_rows_of_zeros_stay_when_they_are_normalized() -> None:
-    layer = gnn.SAGEConv(floats(4, 5), normalize=True)
-    as_constant_and_argument(
-        gnn.Sequential(layer), Case(np.zeros((2, 0), np.int64), floats(3, 5)), np.zeros((3, 4))
-    )
+def test_rows_of_zeros_stay_when_they_are_normalized(levels: tuple[int, ...]) -> None:
+    model = gnn.Sequential(gnn.SAGEConv(floats(4, 5), normalize=True))
+    case = Case(np.zeros((2, 0), np.int64), floats(3, 5))
+    as_constant_and_argument(model, case, np.zeros((3, 4)), levels)
 
 
 def test_gin(case: Case) -> None:
@@ -234,7 +234,7 @@ def test_gin(case: Case) -> None:
     as_constant_and_argument(gnn.Sequential(layer), case, expected)
 
 
-@pytest.mark.parametrize("kind", ["add", "mean", "max"])
+@pytest.mark.parametrize("kind", cases(["add", "mean", "max"], ["mean", "max"]))
 def test_pools(kind: str, levels: tuple[int, ...]) -> None:
     edges, x = np.asarray(GRAPHS["usual"][0]), floats(7, 5)
     layer = {"add": gnn.GlobalAddPool, "mean": gnn.GlobalMeanPool, "max": gnn.GlobalMaxPool}[kind]

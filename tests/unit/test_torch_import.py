@@ -245,8 +245,8 @@ class Service:
     [
         (torch.sin, ["args_0"], []),
         (nn.functional.relu, ["input"], []),
-        (lambda a: a * 2, ["a"], []),
-        (partial(torch.add, alpha=2), ["args_0"], []),
+        pytest.param(lambda a: a * 2, ["a"], [], marks=pytest.mark.slow),
+        pytest.param(partial(torch.add, alpha=2), ["args_0"], [], marks=pytest.mark.slow),
         (lambda a: CODER(a) * 2, ["a"], ["CODER.scale", "CODER.lin.weight", "CODER.lin.bias"]),
         (partial(CODER), ["args_0"], ["func.scale", "func.lin.weight", "func.lin.bias"]),
         (CODER.encode, ["x"], ["scale", "lin.weight", "lin.bias"]),
@@ -263,9 +263,9 @@ def test_functions(function: Any, inputs: list[str], weights: list[str]) -> None
     np.testing.assert_allclose(module.run_reference(*args), wanted, rtol=1e-6)
 
 
-def test_examples_of_numpy_and_scipy() -> None:
+def test_examples_of_numpy_and_scipy(all_tests: bool) -> None:
     x = np.ones((2, 4), np.float32)
-    for args in ((x,), [x], x, torch.from_numpy(x)):
+    for args in ((x,), [x], x, torch.from_numpy(x)) if all_tests else ([x], x):
         (spec,) = sw.from_torch(CODER, args).inputs
         assert spec.shape == (2, 4)
     module = sw.from_torch(lambda a, b, n: a @ b * n, (csr_array(x), x.T, np.float32(3)))

@@ -178,9 +178,10 @@ REDUCTIONS = {
 }
 
 
-def test_reductions() -> None:
+def test_reductions(all_tests: bool) -> None:
     args = [normal(5, 4, 3), torch.arange(20).reshape(5, 4)]
-    as_torch(Functions(REDUCTIONS), args, [({0: N}, {0: N})], [[normal(2, 4, 3), args[1][:2]]])
+    others = [[normal(2, 4, 3), args[1][:2]]]
+    as_torch(Functions(REDUCTIONS), args, [({0: N}, {0: N})], others, compiles=all_tests)
 
 
 SHAPES = {
@@ -369,8 +370,9 @@ WINDOWS = {
 }
 
 
-def test_windows() -> None:
-    as_torch(Functions(WINDOWS), [normal(2, 4, 6, 5)], [({0: N},)], [[normal(1, 4, 6, 5)]])
+def test_windows(all_tests: bool) -> None:
+    others = [[normal(1, 4, 6, 5)]]
+    as_torch(Functions(WINDOWS), [normal(2, 4, 6, 5)], [({0: N},)], others, compiles=all_tests)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
