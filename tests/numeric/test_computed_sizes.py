@@ -167,8 +167,7 @@ def test_as_many_numbers_as_are_found() -> None:
     for n in (1, 9):
         x = np.arange(1, n + 1, dtype=np.float32)
         close(exe(x), module.run_reference(x))
-    for stage in ("fused", "buffers"):
-        close(exe.run_at(stage, x), module.run_reference(x))
+    close(exe.run_at("buffers", x), module.run_reference(x))
     assert "must agree" not in exe.ir("buffers")
 
 
@@ -245,12 +244,11 @@ def test_every_stage_runs_and_is_read_back(all_tests: bool) -> None:
     expected = module.run_reference(*inputs)
     for stage in exe.stages if all_tests else ("fused", "scheduled", "llvm"):
         close(exe.run_at(stage, *inputs), expected)
-        if stage not in TEXT_STAGES:
+        if stage not in TEXT_STAGES and (all_tests or stage == "scheduled"):
             text = exe.ir(stage)
             again = sw.from_mlir(text, exe.weights(stage), trusted=True)
             assert same_text(again, text)
-            if all_tests or stage == "scheduled":
-                close(sw.compile(again, threads=1)(*inputs), expected)
+            close(sw.compile(again, threads=1)(*inputs), expected)
 
 
 def test_results_have_no_more_memory_than_elements() -> None:
@@ -327,7 +325,7 @@ def test_one_size_for_all_that_is_selected_by_one_mask() -> None:
         module.run_reference(x, mask)
 
 
-def test_in_regions() -> None:
+def test_in_regions(all_tests: bool) -> None:
     def kept(b: sw.Builder, x: Value, m: Value, flag: Value) -> tuple[Value, ...]:
         taken = b.cond(flag, lambda k: b.relu(k) * 2, lambda k: k + 1, b.masked_select(x, m))
 
@@ -344,7 +342,7 @@ def test_in_regions() -> None:
     for n in (0, 1, 30):
         inputs = random((n,)), sparse((n,), 0.5, "?"), np.array(n == 30)
         close(exe(*inputs), module.run_reference(*inputs))
-    for run in at_stages(module, ("kernels", "buffers")).values():
+    for run in at_stages(module, ("kernels", "buffers") if all_tests else ("buffers",)).values():
         close(run(*inputs), module.run_reference(*inputs))
 
 

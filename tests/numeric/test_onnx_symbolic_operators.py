@@ -104,7 +104,7 @@ CASES = {
 def test_operators(name: str) -> None:
     case = CASES[name]
     module = sw.from_onnx(case.proto())
-    exe = sw.compile(module)
+    exe = sw.compile(module, threads=1)
     for arrays in case.calls:
         wanted = onnx_results(case.proto(), *arrays)
         for run in (exe, module.run_reference):
@@ -112,7 +112,7 @@ def test_operators(name: str) -> None:
 
 
 IMAGES: list[Shape] = [("n", "c", "h", "w"), (2, 3, "h", 6), ("n", 3, 7, 6)]
-STORED = [(IMAGES[0], 1), (IMAGES[1], 0), (IMAGES[2], 1)]
+STORED = [(IMAGES[0], 1), (IMAGES[1], 0)]
 
 
 @pytest.mark.parametrize("image", cases([*itertools.product(IMAGES, (0, 1))], STORED), ids=str)
@@ -130,14 +130,14 @@ def test_places_of_maxima(image: tuple[Shape, int]) -> None:
     )
     (x,) = case.calls[0]
     module = sw.from_onnx(case.proto())
-    for run in (sw.compile(module), module.run_reference):
+    for run in (sw.compile(module, threads=1), module.run_reference):
         found, places = run(x)
         stored = x.transpose(0, 1, 3, 2) if order else x
         np.testing.assert_array_equal(stored.ravel()[places], found)
         same(found, onnx_results(case.proto(), x)[0])
 
 
-@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("mode", cases(["SAME_UPPER", "SAME_LOWER"], ["SAME_UPPER"]))
 def test_places_of_maxima_where_the_model_does_not_say_the_padding(mode: str) -> None:
     """They are those of a model of the size of each call."""
     given = {"kernel_shape": [2, 3], "strides": [3, 2], "dilations": [1, 2], "auto_pad": mode}
@@ -165,11 +165,11 @@ def test_a_window_of_padding_alone_has_no_place() -> None:
 def test_cropping() -> None:
     """The evaluator of the onnx package does not pad by negative numbers."""
     x = floats(3, 5)
-    exe = sw.compile(sw.from_onnx(pads("constant", 0, -1, 0, -2).proto()))
+    exe = sw.compile(sw.from_onnx(pads("constant", 0, -1, 0, -2).proto()), threads=1)
     same(exe(x), x[:, 1:-2])
     with pytest.raises(sw.InputError, match="a size is out of range, expected 0 to 2, got -1"):
         exe(floats(3, 2))
-    both = sw.compile(sw.from_onnx(pads("constant", -1, 2, 1, -1).proto()))
+    both = sw.compile(sw.from_onnx(pads("constant", -1, 2, 1, -1).proto()), threads=1)
     same(both(x), np.pad(x[1:, :-1], [(0, 1), (2, 0)]))
 
 
@@ -184,6 +184,6 @@ def test_diagonals_and_batches_of_other_sizes() -> None:
         "diagonal": [floats(3, 4)],
         "rows of a batch": [floats(2, 4, 3), indices(3, 5, 1, below=4)],
     }.items():
-        exe = sw.compile(sw.from_onnx(CASES[name].proto()))
+        exe = sw.compile(sw.from_onnx(CASES[name].proto()), threads=1)
         with pytest.raises(sw.InputError, match="differ"):
             exe(*inputs)

@@ -43,7 +43,7 @@ def cumulative(axis: int, kind: str, exclusive: bool = False, reverse: bool = Fa
     return lambda b, x: b.cumulative(x, **flags)
 
 
-FEW_SHAPES = [(0,), (1,), (5, 0), (3, 4, 19)]
+FEW_SHAPES = [(0,), (1,), (3, 4, 19)]
 
 
 @pytest.mark.parametrize("shape", cases(SHAPES, FEW_SHAPES), ids=str)
@@ -68,9 +68,10 @@ def test_cumulative_along_several_rows_at_a_time(shape: tuple[int, ...], all_tes
     compiled_as_reference(programs[0], [random(shape)], symbolic=True)
 
 
-def test_cumulative_along_several_rows_of_a_type() -> None:
+def test_cumulative_along_several_rows_of_a_type(all_tests: bool) -> None:
     dtypes = ("f16", "f64", "i8", "i64")
-    check_all([(cumulative(1, "sum", True), [random((21, 70), dtype)]) for dtype in dtypes])
+    programs = [(cumulative(1, "sum", True), [random((21, 70), dtype)]) for dtype in dtypes]
+    check_all(programs, levels=LEVELS if all_tests else [3])
 
 
 def test_cumulative_along_long_columns() -> None:
@@ -287,15 +288,18 @@ def test_places_of_extrema(shape: tuple[int, ...], all_tests: bool) -> None:
     ways = [("max", False, True), ("min", True, False)]
     programs = [placed(kind, axis, *w) for axis in range(len(shape)) for kind, *w in ways]
     check_all([(program, [x]) for program in programs], levels=LEVELS if all_tests else [3])
-    levels = LEVELS if all_tests or len(shape) == 2 else [3]
+    levels = LEVELS if all_tests or shape == (1,) else [3]
     either = [(placed("max", -1), [x]), (placed("min", 0, last=True), [x])]
     check_all(either, symbolic=True, levels=levels)
 
 
-def test_places_of_a_type() -> None:
+def test_places_of_a_type(all_tests: bool) -> None:
     inputs = [random((7, 33), dtype) for dtype in ("f16", "f64", "i8", "i64")]
     programs = placed("max", 1), placed("min", 1, last=True)
-    check_all([(program, [x]) for x in inputs for program in programs])
+    check_all(
+        [(program, [x]) for x in inputs for program in programs],
+        levels=LEVELS if all_tests else [3],
+    )
 
 
 def test_a_nan_is_the_extremum() -> None:
