@@ -86,7 +86,7 @@ def test_sort(shape: tuple[int, ...], all_tests: bool) -> None:
 
 
 # Floats have special values below, and signed integers extreme ones.
-@pytest.mark.parametrize("dtype", cases(DTYPES, ["i1", "u8", "u32"]))
+@pytest.mark.parametrize("dtype", cases(DTYPES, ["i1", "u32"]))
 def test_order_of_a_type(dtype: str) -> None:
     short, long = ties((2, 19), dtype), ties((300,), dtype)
     down = ordered(descending=True)
@@ -140,7 +140,7 @@ def test_a_long_row() -> None:
 SHAPES = [(1,), (33,), (5, 100), (100, 5), (2, 300)]
 
 
-@pytest.mark.parametrize("shape", cases(SHAPES, [(1,), (33,), (100, 5)]), ids=str)
+@pytest.mark.parametrize("shape", cases(SHAPES, [(1,), (100, 5)]), ids=str)
 def test_top_k(shape: tuple[int, ...]) -> None:
     programs: list[tuple[Program, np.ndarray]] = []
     for axis, size in enumerate(shape):

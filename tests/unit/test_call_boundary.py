@@ -726,7 +726,7 @@ def test_nothing_leaks(all_tests: bool) -> None:
     gc.collect()
     counts = [sys.getrefcount(each) for each in watched]
     # What is lost is lost each time; other threads, such as that of a runner of tests, come by.
-    times = CALLS if all_tests else CALLS // 2
+    times = CALLS if all_tests else CALLS // 4
     for _ in range(3):
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(times):

@@ -378,9 +378,11 @@ def test_binary(make: type[graph.BinaryOp], kind: str, symbolic: bool) -> None:
 
 @pytest.mark.parametrize("kind", cases(INTEGERS, ["int8", "int64"]))
 @pytest.mark.parametrize("make", [graph.DivOp, graph.PowOp])
-def test_integers_at_their_limits(make: type[graph.BinaryOp], kind: str) -> None:
+def test_integers_at_their_limits(make: type[graph.BinaryOp], kind: str, all_tests: bool) -> None:
     limits = np.iinfo(kind)
-    numbers = np.array([limits.min, limits.max, -2, -1, 0, 1, 3], kind)
+    numbers = np.array([limits.min, limits.max, -1, 3, -2, 0, 1], kind)
+    if not all_tests and kind != "int8":
+        numbers = numbers[:4]  # powers are multiplied for each bit
     a, b = numbers.reshape(-1, 1), numbers.reshape(1, -1)
     compare(make(value_of(a, False), value_of(b, False)), [a, b], False)
 

@@ -219,12 +219,17 @@ def test_mistakes_of_code_generation(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("make", "threads"),
     [
-        (graph_network, 2),
+        pytest.param(lambda: graph_network(100), 2, id="a smaller graph"),
+        pytest.param(graph_network, 2, marks=pytest.mark.slow),
         pytest.param(mlp, 1, marks=pytest.mark.slow),
         pytest.param(convolutions, 2, marks=pytest.mark.slow),
     ],
 )
-def test_no_alarm(make: Callable[[], sw.Module], threads: int) -> None:
+def test_no_alarm(
+    make: Callable[[], sw.Module], threads: int, monkeypatch: pytest.MonkeyPatch, all_tests: bool
+) -> None:
+    if not all_tests:
+        monkeypatch.setattr(sizes, "LARGE", FEWER)
     exe = sw.compile(make(), threads=threads, check=True)
     assert exe.changes[-1].pass_name == "code generation"
     assert {change.stage for change in exe.changes} >= {"kernels", "buffers", "loops", "llvm"}

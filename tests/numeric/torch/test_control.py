@@ -34,11 +34,11 @@ class Chosen(nn.Module):
         return large, long, large + first(x)
 
 
-def test_conditions() -> None:
+def test_conditions(all_tests: bool) -> None:
     yes, no = torch.tensor(True), torch.tensor(False)
     x = normal(5, 3).abs()
     others = [[x, no], [-x, yes], [-x, no], [x[:2], yes], [-x[:3], no]]
-    as_torch(Chosen(), [x, yes], ({0: N}, None), others)
+    as_torch(Chosen(), [x, yes], ({0: N}, None), others, compiles=all_tests)
 
 
 class Repeated(nn.Module):
