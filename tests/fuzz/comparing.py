@@ -51,6 +51,8 @@ BOUND = "graph-bind-params{names=x0}"
 """Makes the first input a constant."""
 DEVICE, DEVICE_SHARE = "cuda:sm_80,emulated", 0.1
 """The device for a part of the programs: what its emulator executes takes longer."""
+MOST_ON_DEVICE = 50_000
+"""The most elements of inputs of other sizes on a device: each may be a thread or more."""
 LIMITS = (
     "an opaque operator has no kernel",
     "expected a size with an upper bound",
@@ -214,6 +216,8 @@ class Comparison:
 
             kinds.append(self.same(f"stage {way.stage}", inputs, run_at))
         others = resized(self.case, choices)
+        if others is not None and way.target == DEVICE:
+            others = others if sum(one.size for one in others) <= MOST_ON_DEVICE else None
         if others is not None and len(self._left(inputs)) == len(inputs):
             kinds.append(self.same("other sizes", others, run))
         return min(kinds, key=("unmeasured", "same").index)
