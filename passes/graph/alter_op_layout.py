@@ -112,6 +112,8 @@ def _lay_out_weights(ctx: Context, op: graph.DenseOp) -> None:
     if op.bias is not None:
         new.append(graph.AddOp(new[-1], op.bias))
     if new[-1].results[0].type != op.result.type or not allowed("lay out weights", op):
+        for part in new:
+            part.drop_all_references()  # it is in no block
         return
     for part in new:
         part.location = op.location

@@ -348,3 +348,11 @@ def test_computed_weights(rows: int | str, bias: bool, assert_same: Callable) ->
     values = floats(3 if rows == "n" else int(rows), 8), floats(5, 8)
     after = assert_same(b.module(), PASSES, *values, tolerance=1e-6)
     assert count(after, "matmul") == (rows == 64)
+
+
+def test_computed_weights_whose_number_the_bias_says() -> None:
+    """The product would have another type without the bias: nothing is left of it."""
+    b = sw.Builder("main")
+    x, w = b.input("x", ("n", "n", "n", "n")), b.input("w", ("n", "n"))
+    b.output(b.dense(b.tanh(x), b.tanh(w), b.input("bias", (5,))), name="y")
+    as_reference(b.module(), floats(5, 5, 5, 5), floats(5, 5), floats(5))
