@@ -79,9 +79,10 @@ def test_primitives_are_those_with_a_kernel() -> None:
 
 
 @pytest.mark.parametrize("level", running.LEVELS)
-def test_few_seeds(level: str) -> None:
-    kinds = [outcome.kind for n in range(8) if (outcome := running.LEVELS[level](n))]
-    assert kinds.count("same") >= 6
+def test_few_seeds(level: str, all_tests: bool) -> None:
+    seeds = 8 if all_tests else 4
+    kinds = [outcome.kind for n in range(seeds) if (outcome := running.LEVELS[level](n))]
+    assert kinds.count("same") >= seeds * 3 // 4
 
 
 @pytest.mark.slow

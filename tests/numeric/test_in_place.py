@@ -17,6 +17,8 @@ from stepwell.core.algebra.dims import Dim
 from stepwell.core.registry import make_context
 from stepwell.dialects.loop.ops import KernelOp
 from stepwell.dialects.loop.proofs.in_place import overwritable
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import close, floats
 
@@ -59,7 +61,7 @@ def test_residual_blocks_work_in_place(threads: int) -> None:
 
 
 def test_what_may_not_share_does_not_share_in_llvm() -> None:
-    llvm = sw.compile(residual(width=8, blocks=1), threads=1, opt_level=1).ir("llvm")
+    llvm = Compilation.of(Request(residual(width=8, blocks=1), threads=1, opt_level=1)).text("llvm")
     heads = dict(re.findall(r"llvm\.func[^@\n]*@(fused_dense\w*)\(([^)]*)\)", llvm))
     plain, added = heads["fused_dense_relu"], heads["fused_dense_add_relu"]
     assert plain.count("llvm.noalias") == 3

@@ -11,6 +11,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 Shape = tuple[int | str, ...]
 
@@ -326,7 +328,7 @@ def test_lanes_that_are_in_quotients() -> None:
     """A flat buffer is read by rows of 6: the lanes after the last whole block are valid."""
     b = sw.Builder("main")
     b.output(b.relu(b.reshape(b.input("x", ("n", 6)), (-1,))))
-    text = sw.compile(b.module(), threads=1).ir("scheduled")
+    text = Compilation.of(Request(b.module(), threads=1)).text("scheduled")
     assert " floordiv 6" in text
     assert "valid(0" in text
     assert "loop.fits" not in sw.from_mlir(text).text()

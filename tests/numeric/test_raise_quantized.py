@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import RNG
 
@@ -194,7 +196,9 @@ def test_what_is_not_recognised_stays_in_floats(inner: int, other: dict[str, Any
 
 
 def test_the_same_with_nothing_wrong_is_recognised() -> None:
-    assert "graph.requantize" in sw.compile(dense_in_floats(8), threads=1).ir("optimized")
+    assert "graph.requantize" in Compilation.of(Request(dense_in_floats(8), threads=1)).text(
+        "optimized"
+    )
 
 
 def test_nan_and_infinities_between_a_cut_and_a_quantisation() -> None:

@@ -160,7 +160,7 @@ def reread(name: str, stage: str) -> sw.Module:
 
 
 EVERY = ("flattened", "registered")
-"""The modules that are read at every stage where slow tests are left out."""
+"""The modules that are read at every stage, or most, where slow tests are left out."""
 SOME = {"fused": ("sparse_features",), "llvm": ("edges",)}
 """The others that are read as operators and as code; all but `SLOW` are as loops."""
 SLOW = ("mlp", "mlp_symbolic", "convolution")
@@ -170,6 +170,8 @@ SLOW = ("mlp", "mlp_symbolic", "convolution")
 def is_slow(name: str, stage: str) -> bool:
     """Of the second stage of operators, and of most stages of some modules, another is similar."""
     if name in SLOW or stage == "optimized":
+        return True
+    if name == "registered" and stage in ("fused", "kernels", "buffers"):
         return True
     return name not in EVERY and stage != "scheduled" and name not in SOME.get(stage, ())
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stepwell as sw
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 REFUSED = "kernel k: an access may be outside of dimension 0, .*; clamp the index.* trusted=True"
 
@@ -174,7 +176,7 @@ def test_rows_that_threads_own_are_read_back() -> None:
     b = sw.Builder("main")
     x, updates = b.input("x", (1000, 64)), b.input("u", (100_000, 64))
     b.output(b.scatter_nd(x, updates, [b.input("p", (100_000,), "i64")], kind="add"))
-    text = sw.compile(b.module(), threads=2).ir("scheduled")
+    text = Compilation.of(Request(b.module(), threads=2)).text("scheduled")
     assert "own(" in text
     assert sw.from_mlir(text, trusted=True).op.ops
 

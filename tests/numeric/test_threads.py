@@ -18,6 +18,8 @@ import pytest
 import stepwell as sw
 from stepwell.core.target import default_threads, host
 from stepwell.dialects.rt.abi import PARALLEL_TILES
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 
 from ..harness import cases, floats, restart, same
 
@@ -151,9 +153,9 @@ def test_the_environment_says_how_many_threads(monkeypatch: pytest.MonkeyPatch) 
     for said, threads in (("1", 1), ("3", 3), (" 2 ", 2)):
         monkeypatch.setenv("STEPWELL_NUM_THREADS", said)
         assert default_threads(host()) == threads
-        text = sw.compile(module).ir("llvm")
+        text = Compilation.of(Request(module)).text("llvm")
         assert (PARALLEL_TILES in text) == (threads > 1)
-    assert PARALLEL_TILES not in sw.compile(module, threads=1).ir("llvm")
+    assert PARALLEL_TILES not in Compilation.of(Request(module, threads=1)).text("llvm")
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "two", "1.5", "\u0662", "100000", "9" * 9999])

@@ -405,7 +405,10 @@ PLANTED: list[tuple[str, Callable[[], sw.Module], Callable[[ModuleOp], None]]] =
 ]
 
 
-SIMILAR = (wrong_fold, off_by_one_tail, short_scf_loop, added_instead, wrong_lanes, wrong_sum)
+SIMILAR = (
+    *(wrong_place, stale_accumulator, wrong_fold, off_by_one_tail),
+    *(short_scf_loop, added_instead, wrong_lanes, wrong_sum),
+)
 """Mistakes of late passes, each beside another one of the same pass: programs take long to be
 interpreted at these stages. `test_where_a_difference_shows` has that of `convert-loop-to-scf`."""
 

@@ -93,7 +93,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 
 WAYS = [
-    pytest.param(*way, marks=pytest.mark.slow if way[1:] != (3, 2) else ())
+    pytest.param(*way, marks=pytest.mark.slow if way[0] == "mlp" or way[1:] != (3, 2) else ())
     for way in itertools.product(PROGRAMS, (0, 3), (1, 2))
 ]
 

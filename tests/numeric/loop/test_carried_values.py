@@ -29,6 +29,7 @@ from stepwell.passes.loop.steps.unroll import unroll
 from stepwell.passes.loop.steps.vectorize import vectorize
 
 from ...harness import cases
+from ..test_control_flow import at_stages
 
 SIZES = """
   %c0 = arith.constant 0 : index
@@ -388,9 +389,9 @@ def test_a_program_of_such_kernels(normal, threads) -> None:
     x = normal(40, 90)
     expected = -softmax(np.cumsum(np.exp(x), axis=1))
     np.testing.assert_allclose(exe(x), expected, rtol=1e-3, atol=1e-4)
-    for stage in ("graph", "kernels", "scheduled", "loops"):
+    for run in at_stages(module, ("graph", "kernels", "scheduled", "loops"), threads).values():
         np.testing.assert_allclose(
-            exe.run_at(stage, x[:3, :9]),
+            run(x[:3, :9]),
             -softmax(np.cumsum(np.exp(x[:3, :9]), axis=1)),
             rtol=1e-3,
             atol=1e-4,
