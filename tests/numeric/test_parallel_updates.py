@@ -11,18 +11,23 @@ import pytest
 import stepwell as sw
 from stepwell.frontends.builder import Value
 
-from ..harness import RNG, cases, close, same
+from ..harness import RNG, cases, close, is_quick, same
 from .test_operators import Build, build, random
 
 ROWS = 20_001
 """An odd number of updates, which are worth several threads."""
 
 
-def compiled(program: Build, inputs: Sequence[Any], symbolic: bool = False) -> sw.Executable:
-    """Check a program on two and three threads against one, and one against the reference."""
+def compiled(
+    program: Build, inputs: Sequence[Any], symbolic: bool = False, most: int = 2
+) -> sw.Executable:
+    """Check a program on more threads against one, and one against the reference.
+
+    Of two threads in quick tests, unless `most` says three.
+    """
     module = build(program, inputs, symbolic)
     alone = sw.compile(module, threads=1)(*inputs)
-    exes = [sw.compile(module, threads=threads) for threads in (2, 3)]
+    exes = [sw.compile(module, threads=n) for n in (2, 3) if n <= most or not is_quick()]
     for exe in exes:
         same(exe(*inputs), alone)
     close(alone, module.run_reference(*inputs), atol=1e-4)
@@ -56,7 +61,7 @@ WAYS = [(kind, symbolic) for kind in ("add", "none", "mul") for symbolic in (Fal
 def test_rows_belong_to_threads(way: tuple[str, bool]) -> None:
     kind, symbolic = way
     inputs = [random((301, 70)), random((ROWS, 70), seed=1), places(ROWS, 301)]
-    exe = compiled(scattered(kind), inputs, symbolic)
+    exe = compiled(scattered(kind), inputs, symbolic, most=3)
     assert "each of 2 threads updates places of its own" in step_of(exe)
     if symbolic:
         few = [inputs[0], inputs[1][:5], inputs[2][:5]]
@@ -104,7 +109,7 @@ def test_counts_are_joined(bins: int) -> None:
     def program(b: sw.Builder, x: Value) -> Value:
         return b.histogram(x, bins)
 
-    exe = compiled(program, [places(100_001, bins)])
+    exe = compiled(program, [places(100_001, bins)], most=3)
     assert "2 copies are updated at the same time, and joined" in step_of(exe)
 
 
@@ -162,7 +167,7 @@ def test_columns_belong_to_threads(way: tuple[str, bool]) -> None:
 def test_planes_belong_to_threads() -> None:
     shape = (60, 101, 17)
     indices = places(60 * 101 * 17, 60).reshape(shape)
-    exe = compiled(scattered_along(0), [random(shape), indices, random(shape, seed=1)])
+    exe = compiled(scattered_along(0), [random(shape), indices, random(shape, seed=1)], most=3)
     assert "for parts of" in step_of(exe)
 
 

@@ -135,5 +135,6 @@ class Both(nn.Module):
         return [network(x) for network in self.networks]
 
 
-def test_images_that_are_halved_and_doubled() -> None:
-    as_torch(Both(), [normal(2, 3, 8, 8)], ({0: BATCH},), [[normal(1, 3, 8, 8)]])
+def test_images_that_are_halved_and_doubled(all_tests: bool) -> None:
+    others = [[normal(1, 3, 8, 8)]]
+    as_torch(Both(), [normal(2, 3, 8, 8)], ({0: BATCH},), others, compiles=all_tests)

@@ -36,7 +36,7 @@ class Module(torch.nn.Module):
         return {name: function(x, p) for name, function in self.functions.items()}
 
 
-def test_every_kind() -> None:
+def test_every_kind(all_tests: bool) -> None:
     functions = {kind: reduced(kind) for kind in KINDS}
     for kind in KINDS:
         functions[f"{kind} from 0"] = reduced(kind, initial=0)
@@ -44,7 +44,8 @@ def test_every_kind() -> None:
             functions[f"{kind} from -2"] = reduced(kind, initial=-2.5)
     few = torch.tensor([[2.0, 0]]), torch.tensor([0, 0, 1])
     none = torch.zeros(0, 2), torch.tensor([0, 0])
-    as_torch(Module(functions), (X, P), (ROWS, OFFSETS), [few, none, (X[:, :1].repeat(1, 2), P)])
+    others = [few, none, (X[:, :1].repeat(1, 2), P)]
+    as_torch(Module(functions), (X, P), (ROWS, OFFSETS), others, compiles=all_tests)
 
 
 def test_a_mean_that_begins_with_a_number() -> None:

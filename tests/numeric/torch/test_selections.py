@@ -9,7 +9,7 @@ import pytest
 
 import stepwell as sw
 
-from .compared import Functions, as_torch, close_to_torch, compiled, normal, torch
+from .compared import Functions, as_torch, close_to_torch, imported, normal, torch
 
 nn, F = torch.nn, torch.nn.functional
 ANY = torch.export.Dim.DYNAMIC
@@ -61,15 +61,14 @@ PARTS = {
 }
 
 
-def test_parts_of_computed_sizes() -> None:
-    check_numbers(Functions(PARTS), [normal(5, 4)], [normal(3, 4), normal(4, 4), normal(9, 4)])
-
-
-def check_numbers(model: Any, args: list[Any], others: list[Any]) -> None:
-    """Like `as_torch`, for one tensor and results some of which are numbers."""
-    exe = compiled(model, args, [({0: ANY},)])
-    for x in (*args, *others):
-        close_to_torch(exe(x), torch.utils._pytree.tree_map(torch.as_tensor, model(x)))
+def test_parts_of_computed_sizes(all_tests: bool) -> None:
+    """Some of the results are numbers."""
+    model = Functions(PARTS)
+    module = imported(model, [normal(5, 4)], [({0: ANY},)])
+    run = sw.compile(module, threads=1) if all_tests else module.run_reference
+    for rows in (5, 3, 4, 9):
+        x = normal(rows, 4)
+        close_to_torch(run(x), torch.utils._pytree.tree_map(torch.as_tensor, model(x)))
 
 
 MOVES = {

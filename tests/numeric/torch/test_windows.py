@@ -21,7 +21,7 @@ def images(*shape: int) -> Any:
     return x
 
 
-def test_windows_of_one_element() -> None:
+def test_windows_of_one_element(all_tests: bool) -> None:
     functions = {
         f"{window} by {stride}": functools.partial(
             functional.max_pool2d, kernel_size=window, stride=stride, return_indices=True
@@ -33,7 +33,7 @@ def test_windows_of_one_element() -> None:
         x, (2, 1), dilation=(2, 1), padding=(1, 0), ceil_mode=True, return_indices=True
     )
     functions["adaptive"] = lambda x: functional.adaptive_max_pool2d(x, (3, 5), True)
-    as_torch(Functions(functions), (images(2, 3, 6, 5),))
+    as_torch(Functions(functions), (images(2, 3, 6, 5),), compiles=all_tests)
 
 
 @pytest.mark.parametrize("window", [(2, 1, 1), (1, 2, 1), (1, 1, 2), (1, 1, 1)])
