@@ -310,7 +310,9 @@ def test_another_partition_begins_anew(visits: Visits, tmp_path: Path) -> None:
 
     def compiled() -> OutOfCore:
         sw.partition(ENDS, 2, out=folder, num_nodes=NODES)
-        return sw.out_of_core(module("sage"), Partition.load(folder), 20_000, threads=1)
+        return sw.out_of_core(
+            module("sage"), Partition.load(folder), 20_000, threads=1, opt_level=0
+        )
 
     exe = compiled()
     every = visits.during(lambda: exe(X, out=tmp_path / "y.npy"))
@@ -552,7 +554,7 @@ def test_wrong_options(partition: Partition, sage: OutOfCore, tmp_path: Path) ->
             sw.out_of_core(module("sage"), partition, memory)
     with pytest.raises(sw.InputError, match=r"out_of_core: not a partition, .* got list"):
         sw.out_of_core(module("sage"), [])
-    exe = sw.out_of_core(module("sage"), partition, 3000, threads=1)
+    exe = sw.out_of_core(module("sage"), partition, 3000, threads=1, opt_level=0)
     message = r"partition: row \d+ does not fit into memory, expected at most .*, got "
     with pytest.raises(sw.InputError, match=message):
         exe(X, out=tmp_path / "y.npy")

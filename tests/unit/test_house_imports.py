@@ -158,21 +158,38 @@ def test_circles_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert circles([tmp_path / name for name in texts]) == expected
 
 
-def loaded_by(statement: str, cwd: Path) -> set[str]:
-    """The top-level modules that a fresh Python has after `statement`."""
-    script = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
+def loaded_by(cwd: Path, *statements: str) -> list[set[str]]:
+    """The top-level modules that a fresh Python has after each of some statements."""
+    shown = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    script = "\n".join(line for statement in statements for line in (statement, shown))
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=cwd, check=True
     )
-    return set(done.stdout.split())
+    return [set(line.split()) for line in done.stdout.splitlines()]
 
 
-def test_import_is_light(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The modules that are loaded by the package, by what it takes from torch, and by networks."""
+    statements = {
+        "package": "import stepwell as sw",
+        "torch": "sw.from_torch; sw.Builder",
+        "gnn": "from stepwell.frontends import gnn",
+    }
+    found = loaded_by(tmp_path_factory.mktemp("imports"), *statements.values())
+    return dict(zip(statements, found, strict=True))
+
+
+def test_import_is_light(loaded: dict[str, set[str]]) -> None:
     heavy = {"onnx", "llvmlite", "networkx", "typer", "rich", "safetensors", "google"}
-    found = loaded_by("import stepwell", tmp_path)
+    found = loaded["package"]
     assert "stepwell" in found
-    loaded = sorted(found & (heavy | PEERS))
-    assert not loaded, f"import stepwell loads {loaded}"
+    wrong = sorted(found & (heavy | PEERS))
+    assert not wrong, f"import stepwell loads {wrong}"
+
+
+def test_the_name_of_an_import_loads_no_torch(loaded: dict[str, set[str]]) -> None:
+    assert "torch" not in loaded["torch"]
 
 
 def test_the_command_is_light(tmp_path: Path) -> None:
@@ -182,7 +199,7 @@ def test_the_command_is_light(tmp_path: Path) -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True
     )
     assert done.stdout == "False\n"
-    found = loaded_by("import stepwell.tools.main", tmp_path)
+    (found,) = loaded_by(tmp_path, "import stepwell.tools.main")
     assert not found & {"numpy", "scipy", "llvmlite", "onnx", "networkx", *PEERS}
 
 
@@ -207,9 +224,8 @@ def test_the_driver_is_light(option: str, tmp_path: Path) -> None:
     assert not [name for name in loaded if name.startswith(heavy)]
 
 
-def test_gnn_does_not_load_onnx_or_llvm(tmp_path: Path) -> None:
-    found = loaded_by("from stepwell.frontends import gnn", tmp_path)
-    assert not found & {"onnx", "llvmlite", "typer"}
+def test_gnn_does_not_load_onnx_or_llvm(loaded: dict[str, set[str]]) -> None:
+    assert not loaded["gnn"] & {"onnx", "llvmlite", "typer"}
 
 
 def test_rooms_do_not_leak_to_the_top_level(tmp_path: Path) -> None:

@@ -381,6 +381,7 @@ def test_an_old_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     library.library.cache_clear()
 
 
+@pytest.mark.slow
 def test_the_import_of_the_package_loads_no_torch() -> None:
     code = (
         "import sys, stepwell as sw; sw.from_torch; sw.Builder; assert 'torch' not in sys.modules"
