@@ -139,6 +139,8 @@ class Steps:
         """Replace a loop that runs once by its body, and drop one that never runs.
 
         for i to 1: body(i)  ->  body(0)
+
+        Loops on a device stay: they are what runs their bodies there.
         """
 
     def enclose(self, loop: str = "one") -> Self:

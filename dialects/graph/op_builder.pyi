@@ -1716,7 +1716,8 @@ class OpBuilder(ABC, Generic[V]):
 
         u[i * n + j, c, m] = sum over a, b of G[i, a] * w[m, c, a, b] * G[j, b]
 
-        n is tile + r - 1, and G the matrix of filters of `minimal_filtering`. It is computed in f64.
+        n is tile + r - 1, and G the matrix of filters of `minimal_filtering`. It is computed in f64. A
+        NaN or an infinity in w may make elements of its channel NaN that do not depend on it.
 
         %u = graph.winograd_filter %w tile = 2 : (tensor<4x2x3x3xf32>) -> tensor<16x2x4xf32>
         """
