@@ -54,6 +54,14 @@ def is_quick() -> bool:
     return hypothesis.settings().max_examples < 100
 
 
+def import_level() -> int:
+    """The level at which tests of imports compile: quick ones without a schedule.
+
+    What is imported are operators, whose schedules have tests of their own.
+    """
+    return 0 if is_quick() else 3
+
+
 def cases(values: Sequence[Any], usual: Sequence[Any]) -> list[Any]:
     """Parameters of a test, of which those that are not `usual` are slow."""
     assert all(value in values for value in usual), "a usual value is no value"
@@ -157,12 +165,15 @@ def as_onnx(
         inputs: an array for each of its inputs.
         ways: whether the reference runs it, or compiled code, or both.
         rtol, atol, scaled: as `close` takes them.
-        options: how it is compiled.
+        options: how it is compiled, by default at `import_level`.
     """
     want, module = onnx_results(proto, *inputs), sw.from_onnx(proto)
     compare = _comparison(rtol, atol, scaled)
     for way in ways:
-        run = module.run_reference if way == "reference" else sw.compile(module, **options)
+        if way == "reference":
+            run: Callable[..., Any] = module.run_reference
+        else:
+            run = sw.compile(module, **{"opt_level": import_level(), **options})
         compare(run(*inputs), want, what=way)
 
 

@@ -8,6 +8,7 @@ from onnx.helper import make_node
 
 import stepwell as sw
 
+from ..harness import cases, import_level
 from .test_dynamic_shapes import F32, I64, both_ways, model, numbers
 from .test_operators import random
 
@@ -21,7 +22,7 @@ def test_top_k() -> None:
     ]
     inputs = {"x": (F32, (2, "n")), "k": (I64, (1,))}
     outputs = dict.fromkeys("yzs", (F32, None)) | dict.fromkeys("pqr", (I64, None))
-    run = both_ways(model(nodes, inputs, outputs))
+    run = both_ways(model(nodes, inputs, outputs), import_level())
     x = np.round(random((2, 9)))  # with ties
     x[0, 3] = np.nan
     for k in (0, 1, 4, 9):
@@ -44,7 +45,7 @@ def test_split() -> None:
         make_node("Split", ["x"], ["d", "e"], axis=0, num_outputs=2),
     ]
     inputs = {"x": (F32, ("n", 2)), "s": (I64, (3,))}
-    run = both_ways(model(nodes, inputs, dict.fromkeys("abcde", (F32, None))))
+    run = both_ways(model(nodes, inputs, dict.fromkeys("abcde", (F32, None))), import_level())
     x = random((7, 2))
     for sizes in ((1, 4, 2), (0, 0, 7), (7, 0, 0)):
         *parts, d, e = run(x, numbers(*sizes))
@@ -69,7 +70,7 @@ def test_even_parts_of_symbolic_sizes() -> None:
     ]
     source = model(nodes, {"x": (F32, ("n", 3))}, dict.fromkeys(("sum", "c", "d"), (F32, None)))
     source.opset_import[0].version = 13
-    run = both_ways(source)
+    run = both_ways(source, import_level())
     x = random((4, 3))
     total, c, d = run(x)
     np.testing.assert_array_equal(total, x + x)
@@ -84,7 +85,7 @@ def test_tile() -> None:
         make_node("Tile", ["w", "r"], ["z"], name="fixed"),
     ]
     inputs = {"x": (F32, ("n", 3)), "w": (F32, (2, 3)), "r": (I64, (2,))}
-    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, (4, "m"))}))
+    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, (4, "m"))}), import_level())
     x, w = random((5, 3)), random((2, 3))
     for r in ((2, 3), (2, 0), (2, 1)):
         y, z = run(x, w, numbers(*r))
@@ -100,7 +101,7 @@ def test_tile() -> None:
 def test_one_hot() -> None:
     node = make_node("OneHot", ["i", "depth", "values"], ["y"], axis=1)
     inputs = {"i": (I64, (2, "n")), "depth": (F32, (1,)), "values": (F32, (2,))}
-    run = both_ways(model([node], inputs, {"y": (F32, None)}))
+    run = both_ways(model([node], inputs, {"y": (F32, None)}), import_level())
     i, values = np.array([[0, -1, 5], [2, -4, 3]]), np.array([0.5, 2], np.float32)
     for depth in (4, 1, 0):
         y = run(i, np.array([depth], np.float32), values)
@@ -111,11 +112,13 @@ def test_one_hot() -> None:
         run(i, np.array([-2], np.float32), values)
 
 
-@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize(
+    "mode", cases(["constant", "edge", "reflect", "wrap"], ["constant", "reflect"])
+)
 def test_pad(mode: str) -> None:
     node = make_node("Pad", ["x", "p", "c"], ["y"], mode=mode, name="padded")
     inputs = {"x": (F32, ("n", 3)), "p": (I64, (4,)), "c": (F32, ())}
-    run = both_ways(model([node], inputs, {"y": (F32, None)}))
+    run = both_ways(model([node], inputs, {"y": (F32, None)}), import_level())
     x, fill = random((4, 3)), np.array(7, np.float32)
     own = {"constant_values": 7} if mode == "constant" else {}
     for p in ((1, 0, 2, 3), (0, 2, 0, 0), (9, 1, 0, 8), (-1, 2, 1, -1), (-2, 0, -2, 0)):
@@ -140,7 +143,7 @@ def test_pads_of_a_declared_size_and_a_constant_of_the_call() -> None:
         make_node("Pad", ["x", "p"], ["z"], name="declared"),
     ]
     inputs = {"x": (F32, (3,)), "c": (F32, (1,)), "p": (I64, (2,))}
-    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, (5,))}))
+    run = both_ways(model(nodes, inputs, {"y": (F32, None), "z": (F32, (5,))}), import_level())
     x = np.array([1, 2, 3], np.float32)
     y, z = run(x, np.array([np.nan], np.float32), numbers(2, 0))
     np.testing.assert_array_equal(y, [np.nan, 1, 2, 3, np.nan, np.nan])

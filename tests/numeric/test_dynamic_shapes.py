@@ -332,10 +332,10 @@ def model(
     )
 
 
-def both_ways(source: ModelProto) -> Callable[..., Any]:
+def both_ways(source: ModelProto, level: int = 3) -> Callable[..., Any]:
     """Runs the compiled model and compares it with the reference."""
     module = sw.from_onnx(source)
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=level)
 
     def run(*inputs: np.ndarray) -> Any:
         try:

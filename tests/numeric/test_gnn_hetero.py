@@ -12,7 +12,7 @@ import stepwell as sw
 from stepwell.core.errors import InputError
 from stepwell.frontends import gnn
 
-from ..harness import floats
+from ..harness import floats, import_level
 from .test_gnn_convolutions import ATTR, EDGE, HEADS, IN, LAYERS, OUT, Gated
 
 AUTHORS, PAPERS = 4, 6
@@ -86,8 +86,7 @@ BY = ("paper", "by", "author")
 
 
 @pytest.mark.parametrize("aggr", ["sum", "mean", "max", "min"])
-def test_a_model_of_two_layers(aggr: str, all_tests: bool) -> None:
-    """In quick tests it is compiled without a schedule."""
+def test_a_model_of_two_layers(aggr: str) -> None:
     convs = {WRITTEN: FIRST, CITED: SECOND, BY: FIRST}
     last = {WRITTEN: gnn.SAGEConv(floats(3, OUT))}
     gcn, linear = gnn.GCNConv(floats(OUT, 3)), gnn.Linear(floats(2, 3))
@@ -115,7 +114,7 @@ def test_a_model_of_two_layers(aggr: str, all_tests: bool) -> None:
     arguments = WRITES, CITES, WRITES[::-1].copy(), X["author"], X["paper"]
     found = [module.run_reference(*arguments)]
     if aggr == "sum":
-        exe = sw.compile(module, threads=2, opt_level=3 if all_tests else 0)
+        exe = sw.compile(module, threads=2, opt_level=import_level())
         found.append(exe(*arguments))
     for got in found:
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -15,7 +15,7 @@ from stepwell.frontends import gnn
 from stepwell.frontends.builder import Value
 from stepwell.frontends.gnn.context import Context
 
-from ..harness import floats
+from ..harness import floats, import_level
 
 WIDTH = 5
 SPEC = sw.TensorSpec((None, WIDTH))
@@ -88,7 +88,7 @@ def test_activations() -> None:
     module = module_of(Beside(layer for layer, _ in ACTIVATIONS))
     x, ends = 4 * floats(9, WIDTH), np.zeros((2, 0), np.int64)
     want = np.concatenate([function(x.astype(float)) for _, function in ACTIVATIONS], axis=1)
-    for run in (module.run_reference, sw.compile(module, threads=1)):
+    for run in (module.run_reference, sw.compile(module, threads=1, opt_level=import_level())):
         np.testing.assert_allclose(run(ends, x), want, rtol=1e-5, atol=1e-6)
 
 
@@ -157,7 +157,7 @@ def test_norms() -> None:
     whole, batched = module_of(layer), module_of(layer, batch=gnn.BatchSpec())
     ends = np.zeros((2, 0), np.int64)
     runs = [(whole.run_reference, False), (batched.run_reference, True)]
-    runs.append((sw.compile(batched, threads=2), True))
+    runs.append((sw.compile(batched, threads=2, opt_level=import_level()), True))
     for run, several in runs:
         for batch in BATCHES:
             x = 2 * floats(len(batch), WIDTH) + 1
@@ -174,7 +174,7 @@ def test_pools_of_a_batch(dtype: str, count: int | None) -> None:
     spec = gnn.BatchSpec(count, dtype)
     module = module_of(Beside(POOLS.values()), batch=spec)
     ends = np.zeros((2, 0), np.int64)
-    for run in (module.run_reference, sw.compile(module, threads=2)):
+    for run in (module.run_reference, sw.compile(module, threads=2, opt_level=import_level())):
         for batch in (*BATCHES, np.zeros(0, np.int64)):
             x = floats(len(batch), WIDTH)
             graphs = batch.max(initial=-1) + 1 if count is None else count

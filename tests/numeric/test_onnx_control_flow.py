@@ -23,7 +23,7 @@ from onnx.numpy_helper import from_array
 import stepwell as sw
 from stepwell.core.errors import ImportModelError, InputError
 
-from ..harness import cases, close, onnx_results
+from ..harness import cases, close, import_level, onnx_results
 
 TYPES = {"f": TensorProto.FLOAT, "i": TensorProto.INT64, "b": TensorProto.BOOL}
 
@@ -55,7 +55,7 @@ def model(
 def calls_as_onnx(proto: onnx.ModelProto, *calls: Sequence[Any]) -> sw.Executable:
     """Compare the reference and what is compiled with ONNX's evaluator in each call."""
     module = sw.from_onnx(proto)
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=import_level())
     for inputs in calls:
         expected = onnx_results(proto, *inputs)
         for run in (exe, module.run_reference):

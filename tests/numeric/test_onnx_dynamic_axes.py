@@ -11,7 +11,7 @@ from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_te
 
 import stepwell as sw
 
-from ..harness import close, floats
+from ..harness import close, floats, import_level
 
 X = floats(2, 3, 4)
 
@@ -36,7 +36,7 @@ def imported(
 
 
 def compiled(*given: Any, **options: Any) -> sw.Executable:
-    return sw.compile(imported(*given, **options), threads=1)
+    return sw.compile(imported(*given, **options), threads=1, opt_level=import_level())
 
 
 def test_axes_of_ones() -> None:
@@ -92,7 +92,8 @@ def test_reductions_to_a_shape_that_is_computed(
     """In quick tests the reference computes those whose branches are like others."""
     module = imported(operator, ("n", 3, "m"), [2], 3 if keepdims else 1, keepdims=keepdims)
     is_compiled = all_tests or (operator, keepdims) in COMPILED
-    run = sw.compile(module, threads=1) if is_compiled else module.run_reference
+    level = import_level()
+    run = sw.compile(module, threads=1, opt_level=level) if is_compiled else module.run_reference
     for axes in ((0, 1), (1, 2), (0, 2), (-1, 0)):
         for x in (X, X[:1, :, :1], X[:, :, :0]):
             given = np.ascontiguousarray(x)

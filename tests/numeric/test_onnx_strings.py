@@ -20,6 +20,8 @@ from onnx.helper import (
 
 import stepwell as sw
 
+from ..harness import import_level
+
 STRING, FLOAT, INT = onnx.TensorProto.STRING, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
 COLOURS = make_tensor("colours", STRING, [3], [b"red", b"green", b"blue"])
 X = np.array([["red", "blue"], ["black", "green"]])
@@ -45,7 +47,7 @@ def ml(operator: str, inputs: Sequence[str], outputs: Sequence[str], **facts: An
 
 def calls(module: sw.Module, folder: Path) -> list[Callable[..., Any]]:
     """All that run a program: the reference, compiled code, a stage, a file."""
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=import_level())
     exe.save(folder / "m.stepwell")
     again = sw.from_mlir(module.text(), weights=module.weights)
     stage = lambda *args: exe.run_at("buffers", *args)  # noqa: E731

@@ -14,7 +14,7 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-from ..harness import as_onnx, cases, close, floats, onnx_results
+from ..harness import as_onnx, cases, close, floats, import_level, onnx_results
 
 X = floats(1, 2, 5, 6)
 COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "asymmetric")
@@ -128,7 +128,7 @@ def test_the_ratio_of_sides_is_kept(policy: str) -> None:
 def test_any_size_of_image(mode: str) -> None:
     """Compiled once: images of several sizes, each to sizes of the call."""
     model = resize((1, 2, "h", "w"), None, mode=mode)
-    exe = sw.compile(sw.from_onnx(model), threads=1)
+    exe = sw.compile(sw.from_onnx(model), threads=1, opt_level=import_level())
     for rows, columns in ((5, 6), (1, 3)):
         x = np.ascontiguousarray(X[:, :, :rows, :columns])
         for sizes in ((7, 3), (rows, 12)):

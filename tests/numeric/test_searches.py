@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import stepwell as sw
 from stepwell.frontends.builder import Value
 
-from ..harness import as_reference, cases
-from .test_operators import Build, build, check_all, random
+from ..harness import as_reference, cases, is_quick
+from .test_operators import LEVELS, Build, build, check_all, random
 
 SIDES = {"left": False, "right": True}
 DTYPES = ["f16", "f32", "f64", "i1", "i8", "i32", "i64"]
@@ -42,7 +42,10 @@ def ties(shape: tuple[int, ...], dtype: str = "f32", seed: int = 0) -> np.ndarra
 
 
 def check_sides(*searches: tuple[np.ndarray, np.ndarray], symbolic: bool = False) -> None:
-    """Compare both sides of searches with the reference, and that with NumPy."""
+    """Compare both sides of searches with the reference, and that with NumPy.
+
+    In quick tests, those of symbolic sizes are compiled without a schedule too.
+    """
     programs = list[tuple[Build, list[np.ndarray]]]()
     for rows, values in searches:
         given = [np.sort(rows, axis=-1), values]
@@ -50,7 +53,7 @@ def check_sides(*searches: tuple[np.ndarray, np.ndarray], symbolic: bool = False
             reference = build(searched(right), given, False).run_reference(*given)
             np.testing.assert_array_equal(reference, expected(*given, side))
             programs.append((searched(right), given))
-    check_all(programs, symbolic=symbolic)
+    check_all(programs, symbolic=symbolic, levels=LEVELS if symbolic or not is_quick() else (3,))
 
 
 def test_one_row_for_all_values(all_tests: bool) -> None:

@@ -20,6 +20,7 @@ from stepwell.runtime.frames import Frame
 
 from ..guards.memory import PAGE, Memory, Place, memory
 from ..guards.programs import STRIDE, install
+from ..harness import cases
 
 Apart = Callable[[Callable[[], object]], str]
 FAULT = "the process died of signal 11"
@@ -95,7 +96,7 @@ def program(place: Place) -> sw.Executable:
     return exe
 
 
-@PLACES
+@pytest.mark.parametrize("place", cases(["front", "back"], ["back"]))
 def test_buffers_of_programs_are_guarded(place: Place, apart: Apart) -> None:
     """Those bytes can be read that are in them, and no others."""
 

@@ -38,7 +38,13 @@ def program() -> sw.Module:
     return b.module()
 
 
-@pytest.mark.parametrize(("stated", "bits"), [(OLDEST, 128), (OLDER, 256), ("znver3", 256)])
+DETECTED = [
+    *((OLDEST, 128), (OLDER, 256)),
+    pytest.param("znver3", 256, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("stated", "bits"), DETECTED)
 def test_detection(stated: str, bits: int) -> None:
     script = """if True:
         from stepwell.core import processor

@@ -8,7 +8,7 @@ from typing import Any
 
 import stepwell as sw
 
-from ...harness import close, package, results
+from ...harness import close, import_level, package, results
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -30,8 +30,12 @@ class Functions(torch.nn.Module):
 
 
 def compiled(model: Any, args: Sequence[Any], dynamic_shapes: Any = None, **options: Any) -> Any:
-    """A module in evaluation mode as an executable, of one thread unless options say otherwise."""
-    return sw.compile(imported(model, args, dynamic_shapes), **{"threads": 1, **options})
+    """A module in evaluation mode as an executable.
+
+    It has one thread, and the level of imports, unless options say otherwise.
+    """
+    usual = {"threads": 1, "opt_level": import_level()}
+    return sw.compile(imported(model, args, dynamic_shapes), **{**usual, **options})
 
 
 def imported(model: Any, args: Sequence[Any], dynamic_shapes: Any = None) -> sw.Module:
@@ -51,6 +55,7 @@ def as_torch(
     others: Sequence[Sequence[Any]] = (),
     *,
     compiles: bool = True,
+    **options: Any,
 ) -> Any:
     """Compare a module with torch, for these arguments and others.
 
@@ -60,9 +65,10 @@ def as_torch(
         others: more arguments.
         compiles: whether it is compiled; the reference runs it otherwise, which has the meaning of
             each operator: that is enough where operators of torch become those of this compiler.
+        options: how it is compiled.
     """
     run: Any = (
-        compiled(model, args, dynamic_shapes)
+        compiled(model, args, dynamic_shapes, **options)
         if compiles
         else imported(model, args, dynamic_shapes).run_reference
     )

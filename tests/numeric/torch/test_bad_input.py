@@ -175,4 +175,4 @@ def test_indices_that_are_constants() -> None:
     assert compiled(Table([4, 0]), (X,))(X).shape == (2, 8)
     text = 'constant "index": index out of range at position 1, expected 0 to 4, got -1'
     with pytest.raises(sw.StepwellError, match=text):
-        compiled(Table([0, -1]), (X,))(X)
+        compiled(Table([0, -1]), (X,), opt_level=3)(X)

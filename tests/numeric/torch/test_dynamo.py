@@ -14,7 +14,7 @@ import pytest
 
 from stepwell.dynamo import stepwell
 
-from ...harness import package
+from ...harness import import_level, package
 from .compared import TOLERANCE, torch
 
 nn = torch.nn
@@ -32,7 +32,8 @@ def _fresh() -> Iterator[None]:
 
 def compiled_by_torch(model: Any, calls: Sequence[Sequence[Any]], **options: Any) -> Any:
     """Compare a model with torch for several sizes; all but the first use the same graphs."""
-    fast = torch.compile(model.eval(), backend=stepwell, **options)
+    level = {"opt_level": import_level()}
+    fast = torch.compile(model.eval(), backend=stepwell, options=level, **options)
     with torch.no_grad(), torch._dynamo.config.patch(**FLAGS):
         agree(fast, model, calls[0])
         with torch.compiler.set_stance("fail_on_recompile"):

@@ -11,6 +11,7 @@ import pytest
 
 from stepwell.dynamo import stepwell
 
+from ...harness import import_level
 from .compared import TOLERANCE, torch
 
 nn = torch.nn
@@ -111,7 +112,7 @@ def both(request: pytest.FixtureRequest) -> Callable[..., None]:
     def check(make: Callable[[], Any], *shape: int) -> None:
         torch._dynamo.reset()
         model = make().to(dtype)
-        fast = torch.compile(model, backend=stepwell)
+        fast = torch.compile(model, backend=stepwell, options={"opt_level": import_level()})
         x = torch.randn(shape, dtype=dtype, requires_grad=True)
         inputs = [x, *model.parameters()]
         with torch._functorch.config.patch(donated_buffer=False):  # gradients are taken twice
@@ -182,7 +183,8 @@ def test_places_of_maxima() -> None:
     for pool in (nn.MaxPool2d(2, 1, 1), nn.MaxPool2d(3, 2, 1), nn.AdaptiveMaxPool2d(3)):
         pool.return_indices = True
         torch._dynamo.reset()
-        got, wanted = torch.compile(pool, backend=stepwell)(x), pool(x)
+        level = {"opt_level": import_level()}
+        got, wanted = torch.compile(pool, backend=stepwell, options=level)(x), pool(x)
         torch.testing.assert_close(got, wanted, equal_nan=True)
 
 

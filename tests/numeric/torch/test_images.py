@@ -9,7 +9,7 @@ import pytest
 
 import stepwell as sw
 
-from ...harness import package
+from ...harness import import_level, package
 
 torch = package("torch")
 nn, F = torch.nn, torch.nn.functional
@@ -106,10 +106,10 @@ def test_one_program_for_all_sizes(model: Any, all_tests: bool) -> None:
 @pytest.mark.parametrize(
     "way", ["up", *(pytest.param(w, marks=pytest.mark.slow) for w in ("nearest", "bilinear"))]
 )
-def test_halves_that_are_joined_with_the_whole(way: str, all_tests: bool) -> None:
+def test_halves_that_are_joined_with_the_whole(way: str) -> None:
     model = Halves(way)
     module = imported(model)
-    run = sw.compile(module, threads=1, opt_level=3 if all_tests else 0)
+    run = sw.compile(module, threads=1, opt_level=import_level())
     for size in SIZES[:2]:
         x = torch.randn(*size)
         with torch.no_grad():

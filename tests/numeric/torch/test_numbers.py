@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ...harness import cases
+from ...harness import cases, import_level
 from .compared import Functions, as_torch, torch
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -30,7 +30,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 def test_forward_and_backward(name: str, caplog: pytest.LogCaptureFixture) -> None:
     torch._dynamo.reset()
     function = FUNCTIONS[name]
-    own = torch.compile(function, backend="stepwell", dynamic=True)
+    level = {"opt_level": import_level()}
+    own = torch.compile(function, backend="stepwell", dynamic=True, options=level)
     for shape in ((4, 6), (5, 3), (7, 7)):
         found = []
         for f in (function, own):

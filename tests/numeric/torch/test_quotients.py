@@ -11,7 +11,7 @@ import pytest
 
 import stepwell as sw
 
-from ...harness import cases
+from ...harness import cases, import_level
 from .compared import TOLERANCE, close_to_torch, compiled, torch
 
 W6, W10 = torch.ones(6, 4), torch.linspace(0, 1, 40).reshape(10, 4)
@@ -64,7 +64,7 @@ def test_quotients(names: list[str], all_tests: bool) -> None:
     module = sw.from_torch(Model(function).eval(), (tensor(8),), dynamic_shapes=(ROWS,))
     runs = [module.run_reference]
     if all_tests or names[0] in STRIDED:
-        runs.append(sw.compile(module, threads=1))
+        runs.append(sw.compile(module, threads=1, opt_level=import_level()))
     # torch takes half of a size not to be 1; where it compares strides, it refuses others as well.
     for n in (6, 8, 12, 40) if names[0] in STRIDED else (0, 4, 6, 8, 12, 40):
         for run in runs:
@@ -94,7 +94,8 @@ def test_half_as_many_rows_as_there_are() -> None:
 def test_forward_and_backward(name: str) -> None:
     function = FUNCTIONS[name]
     torch._dynamo.reset()
-    compiled = torch.compile(function, backend="stepwell", dynamic=True)
+    level = {"opt_level": import_level()}
+    compiled = torch.compile(function, backend="stepwell", dynamic=True, options=level)
     for n in (8, 12, 2):
         results = []
         for f in (function, compiled):
