@@ -72,7 +72,7 @@ def test_a_saved_program_gives_the_same_results_and_errors(
     made: Callable[[], Calls], tmp_path: Path
 ) -> None:
     module, calls = made()
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=0)
     exe.save(tmp_path / "program.stepwell")
     again = sw.load(tmp_path / "program.stepwell")
     outcomes = [outcome(exe, inputs) for inputs in calls]

@@ -87,9 +87,9 @@ def test_a_known_program_gives_the_same_results_and_errors(
     made: Callable[[], Calls], folder: Folder, known: Callable[..., sw.Executable]
 ) -> None:
     module, calls = made()
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=0)
     assert (len(programs(folder)), folder.uses()) == (1, 0)
-    again = known(module, threads=1)
+    again = known(module, threads=1, opt_level=0)
     assert (len(programs(folder)), folder.uses()) == (1, 1)
     outcomes = [outcome(exe, inputs) for inputs in calls]
     assert [outcome(again, inputs) for inputs in calls] == outcomes

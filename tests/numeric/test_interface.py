@@ -98,7 +98,7 @@ def outcome(exe: sw.Executable, inputs: Sequence[Any]) -> list[Any]:
 )
 def test_a_program_runs_with_an_interface_that_was_json(made: Callable[[], Calls]) -> None:
     module, calls = made()
-    exe = sw.compile(module, threads=1)
+    exe = sw.compile(module, threads=1, opt_level=0)
     program = exe._loaded.program
     text = json.dumps(program.interface.to_dict())
     read = Interface.from_dict(json.loads(text))

@@ -38,7 +38,7 @@ def hot(depth: int, axis: int) -> Build:
 SHAPES = [(37,), (37, 1), (37, 5), (37, 3, 19), (37, 0)]
 
 
-@pytest.mark.parametrize("shape", cases(SHAPES, [(37,), (37, 3, 19), (37, 0)]), ids=str)
+@pytest.mark.parametrize("shape", cases(SHAPES, [(37,), (37, 3, 19)]), ids=str)
 def test_segments(shape: tuple[int, ...], all_tests: bool) -> None:
     x = random(shape)
     programs = [(reduced(kind), [x, OFFSETS]) for kind in KINDS]

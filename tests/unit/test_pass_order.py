@@ -144,11 +144,14 @@ def test_neighbours_that_state_nothing_can_be_exchanged(file: str) -> None:
             stores.append(stores[-1].copy())
             modules.append(modules[-1].clone())
             run(modules[-1], stores[-1], [step])
+        texts = [str(module) for module in modules]
         for n, (one, other) in enumerate(pairwise(chosen)):
             if {one.name, other.name} in stated or one.name == other.name:
                 continue
+            if texts[n] == texts[n + 1] == texts[n + 2]:
+                continue  # neither of them changes it, in any order
             module, weights = modules[n].clone(), stores[n].copy()
-            if run(module, weights, [other, one]) == str(modules[n + 2]):
+            if run(module, weights, [other, one]) == texts[n + 2]:
                 continue
             exchanged = run(module, weights, chosen[n + 2 :])
-            assert exchanged == str(modules[-1]), f"{one.name} has to be before {other.name}"
+            assert exchanged == texts[-1], f"{one.name} has to be before {other.name}"
