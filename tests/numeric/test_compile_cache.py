@@ -98,7 +98,7 @@ def test_a_known_program_gives_the_same_results_and_errors(
 
 
 def test_a_known_program_knows_what_a_compiled_one_does(
-    folder: Folder, known: Callable[..., sw.Executable], tmp_path: Path
+    folder: Folder, known: Callable[..., sw.Executable], tmp_path: Path, all_tests: bool
 ) -> None:
     module = network()
     module.decisions = (Decision("model", "was imported", "it was asked for", stage="graph"),)
@@ -111,7 +111,7 @@ def test_a_known_program_knows_what_a_compiled_one_does(
     assert again.decisions == exe.decisions
     assert again.explain("json") == exe.explain("json")
     assert (again.stages, again.changes) == (exe.stages, exe.changes)
-    for stage in ("graph", "scheduled", "llvm-ir"):
+    for stage in ("graph", "scheduled", "llvm-ir") if all_tests else ("llvm-ir",):
         assert again.ir(stage) == exe.ir(stage)
     assert list(again.weights("optimized")) == list(exe.weights("optimized"))
     np.testing.assert_array_equal(again.run_at("fused", X), exe.run_at("fused", X))

@@ -10,7 +10,7 @@ import pytest
 import stepwell as sw
 from stepwell.core.errors import CompileError, InputError
 
-from .test_control_flow import checked, floats
+from .test_control_flow import at_stages, checked, floats
 
 
 def test_what_is_stacked_has_as_many_rows_as_there_were_iterations(all_tests: bool) -> None:
@@ -123,8 +123,9 @@ def test_what_a_loop_carries_grows_shrinks_and_doubles(all_tests: bool) -> None:
         calls.append((call, expected(a, count, largest, one)))
     exe = checked(b, *calls, stages=all_tests)
     a, module = floats(2, 3), b.module()
+    at_buffers = at_stages(module, ("buffers",), 2).values()
     for count, largest, message in ((6, 1, "0 to 7, got 8"), (1, 1e9, "0 to 50, got 51")):
-        for run in (exe, module.run_reference, lambda *call: exe.run_at("buffers", *call)):
+        for run in (exe, module.run_reference, *at_buffers):
             with pytest.raises(InputError, match=f"a size is out of range, expected {message}"):
                 run(a, np.array(count), np.float32(largest), one)
 

