@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import threading
 import time
@@ -14,6 +15,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import stepwell as sw
+
+from ..harness import cases
 
 Apart = Callable[[Callable[[], object]], str]
 SIZE, FAR = 1 << 18, 1 << 30
@@ -84,9 +87,13 @@ def test_an_index_of_a_gather_that_another_thread_writes(apart: Apart, seconds: 
     assert apart(lambda: raced(seconds, rows(), (X, i), i)) == "works"
 
 
-@pytest.mark.parametrize("level", [0, 3])
-@pytest.mark.parametrize("stage", ["buffers", "llvm", None])
-def test_the_results_are_the_same(stage: str | None, level: int) -> None:
+WAYS = list(itertools.product(("buffers", "llvm", None), (0, 3)))
+QUICK = [way for way in WAYS if way[0] is None or way[1] == 3]
+
+
+@pytest.mark.parametrize("way", cases(WAYS, QUICK), ids=str)
+def test_the_results_are_the_same(way: tuple[str | None, int]) -> None:
+    stage, level = way
     a = csr_array(np.array([[0, 2, 0, 1], [0, 0, 0, 0], [3, 0, 0, 4]], np.float32))
     exe = sw.compile(product(), threads=1, opt_level=level, copy_indices=True)
     call = exe if stage is None else lambda *inputs: exe.run_at(stage, *inputs)

@@ -86,7 +86,7 @@ def assert_timed(module: Module) -> None:
 ONNX_MODELS = ["resnet50", "shufflenet", "squeezenet", "zfnet512"]
 
 
-@pytest.mark.parametrize("name", cases(ONNX_MODELS, ["zfnet512"]))
+@pytest.mark.parametrize("name", cases(ONNX_MODELS, []))
 def test_onnx_models(name: str) -> None:
     module = sw.from_onnx(LIGHT / f"light_{name}.onnx")
     assert_covered(module)
@@ -162,7 +162,7 @@ def layer_module(layer: str, spec: type[TensorSpec | SparseSpec] = TensorSpec) -
     return LAYERS[layer].to_module(gnn.GraphSpec(), spec((None, 5)))
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", cases(list(LAYERS), ["gat", "sage", "gin", "pool"]))
 def test_gnn_layers(layer: str) -> None:
     assert_covered(layer_module(layer))
 

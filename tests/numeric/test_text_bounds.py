@@ -163,9 +163,10 @@ def test_a_permutation_has_to_be_trusted(stage: str) -> None:
     b.output(b.scatter_nd(x, b.relu(x), [order]))
     b.output(b.top_k(x, 3)[0])
     exe = sw.compile(b.module(), threads=2)
+    text, weights = exe.ir(stage), exe.weights(stage)
     with pytest.raises(sw.ImportModelError, match=r"an access may be outside .* trusted=True"):
-        sw.from_mlir(exe.ir(stage), exe.weights(stage))
-    again = sw.compile(sw.from_mlir(exe.ir(stage), exe.weights(stage), trusted=True), threads=1)
+        sw.from_mlir(text, weights)
+    again = sw.compile(sw.from_mlir(text, weights, trusted=True), threads=1)
     given = np.array([3, -1, 2, 5, 4, 0], np.float32), np.arange(6)[::-1].copy()
     for got, wanted in zip(again(*given), exe(*given), strict=True):
         np.testing.assert_array_equal(got, wanted)
