@@ -16,6 +16,8 @@ from stepwell.core import target
 from stepwell.core.pipelines.staircase import pipeline
 from stepwell.core.registry import make_context
 from stepwell.core.target import named
+from stepwell.driver.compilation import Compilation
+from stepwell.driver.request import Request
 from stepwell.frontends import gnn
 
 from ..harness import RNG, cases, floats
@@ -70,7 +72,7 @@ def test_kernels_do_not_depend_on_the_host(monkeypatch: pytest.MonkeyPatch) -> N
     b.output(b.reduce(b.pool(x, "max", [2, 2], strides=[2, 2]), "mean", axes=[2, 3]), name="y")
     for host in ("x86-64-v3", "x86-64-v4", "neoverse-n1"):
         monkeypatch.setattr(target, "host", lambda host=host: named(host))
-        texts.add(sw.compile(b.module(), target=DEVICE).ir("loops"))
+        texts.add(Compilation.of(Request(b.module(), DEVICE)).text("loops"))
     assert len(texts) == 1
 
 

@@ -123,16 +123,21 @@ def each_same(
         np.testing.assert_array_equal(have.view(np.int32), want.view(np.int32), f"{name}: {what}")
 
 
+ON_THREADS = ("softmax", "dense", "conv", "attention")
+"""Programs that quick tests run on two threads: rows, a product, windows, and tiles of both."""
+
+
 def test_threads(
     programs: Sequence[str], one: sw.Executable, batch: list[np.ndarray], all_tests: bool
 ) -> None:
-    """In quick tests of every second program."""
-    some = slice(None) if all_tests else slice(1, None, 2)
-    many = compiled(programs[some], 2)
+    places = [n for n, name in enumerate(programs) if all_tests or name in ON_THREADS]
+    some = [programs[n] for n in places]
+    many = compiled(some, 2)
     for rows in (1, 5, ROWS):
         arrays = [x[:rows] for x in batch]
-        found, wanted = many(*arrays[some]), list(one(*arrays)[some])
-        each_same(programs[some], found, wanted, f"{rows} rows on two threads")
+        whole = one(*arrays)
+        found, wanted = many(*(arrays[n] for n in places)), [whole[n] for n in places]
+        each_same(some, found, wanted, f"{rows} rows on two threads")
 
 
 def test_neighbours(programs: Sequence[str], one: sw.Executable, batch: list[np.ndarray]) -> None:

@@ -224,7 +224,7 @@ def test_dropout(caplog: pytest.LogCaptureFixture, all_tests: bool) -> None:
         return nn.functional.dropout(x, p)
 
     x = torch.ones(100, 100, requires_grad=True)
-    for p in (0.2, 1.0, 0.0) if all_tests else (0.2, 1.0):
+    for p in (0.2, 1.0, 0.0) if all_tests else (0.2,):
         fast = torch.compile(function, backend=stepwell)
         first, second = fast(x, p), fast(x, p)
         (gradient,) = torch.autograd.grad(first.sum(), x)
