@@ -64,8 +64,9 @@ def test_every_f16_as_f32(level: int, target: sw.Target) -> None:
 
 @pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("level", [0, 3])
-def test_f32_rounds_to_nearest_even(level: int, target: sw.Target) -> None:
-    random = np.random.default_rng(0).integers(0, 1 << 32, 1 << 20, np.uint32).view(np.float32)
+def test_f32_rounds_to_nearest_even(level: int, target: sw.Target, all_tests: bool) -> None:
+    count = 1 << (20 if all_tests else 16)
+    random = np.random.default_rng(0).integers(0, 1 << 32, count, np.uint32).view(np.float32)
     x = np.concatenate([near_ties(np.float32), random])
     found = sw.compile(cast("f32", "f16"), target, threads=1, opt_level=level)(x)
     with np.errstate(all="ignore"):
@@ -79,9 +80,10 @@ def test_f32_rounds_to_nearest_even(level: int, target: sw.Target) -> None:
 
 @pytest.mark.parametrize("target", NAMED_TARGETS)
 @pytest.mark.parametrize("level", [0, 3])
-def test_f64_is_rounded_once(level: int, target: sw.Target) -> None:
-    random = np.random.default_rng(0).integers(0, 1 << 63, 1 << 18).view(np.float64)
-    scaled = np.random.default_rng(1).standard_normal(1 << 18) * 100
+def test_f64_is_rounded_once(level: int, target: sw.Target, all_tests: bool) -> None:
+    count = 1 << (18 if all_tests else 14)
+    random = np.random.default_rng(0).integers(0, 1 << 63, count).view(np.float64)
+    scaled = np.random.default_rng(1).standard_normal(count) * 100
     x = np.concatenate([near_ties(np.float64), random[~np.isnan(random)], scaled])
     exe = sw.compile(cast("f64", "f16"), target, threads=1, opt_level=level)
     found = exe(x)
