@@ -13,7 +13,7 @@ from onnx.numpy_helper import from_array
 
 import stepwell as sw
 
-from ..harness import RNG, close, floats, results
+from ..harness import RNG, close, floats, is_quick, results
 
 DOMAIN = "com.microsoft"
 
@@ -45,6 +45,15 @@ def compiled(proto: onnx.ModelProto, *arrays: np.ndarray) -> tuple[np.ndarray, .
     got = sw.compile(module, threads=1)(*arrays)
     close(got, module.run_reference(*arrays))
     return results(got)
+
+
+def computed(proto: onnx.ModelProto, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The results of the reference and, where slow tests run too, of compiled code."""
+    return (
+        results(sw.from_onnx(proto).run_reference(*arrays))
+        if is_quick()
+        else compiled(proto, *arrays)
+    )
 
 
 def f32(number: float) -> np.float32:
@@ -107,7 +116,7 @@ def test_softmax() -> None:
     constants = SCALES | {"step": f32(2**-6), "three": np.uint8(3), "zero": np.uint8(0)}
     powers = np.exp(real(x, 2**-6, 3))
     parts = [powers / powers.sum(axes, keepdims=True) for axes in (-1, (1, 2))]
-    got = compiled(model(nodes, {"x": x}, constants), x)
+    got = computed(model(nodes, {"x": x}, constants), x)
     close(got, [stored(part, 2**-8, 0, np.uint8) for part in parts])
 
 
@@ -133,7 +142,7 @@ def test_pools() -> None:
     largest = np.stack([x[:, max(0, n - 1) : n + 2].max(1) for n in range(2)], 1)
     expected = [stored(mean, 0.5, 5, np.uint8) for mean in means]
     expected.append(largest.reshape(2, 2, 2, 2, 6).max(3))
-    close(compiled(model(nodes, {"x": x}, constants), x), expected, 1e-4, 1e-5)
+    close(computed(model(nodes, {"x": x}, constants), x), expected, 1e-4, 1e-5)
 
 
 def dynamic(x: np.ndarray) -> tuple[np.ndarray, np.float32, int]:
@@ -178,7 +187,7 @@ def test_gemm_of_integers() -> None:
     product = (a.astype(int).T - 9) @ (w.astype(int).T - zeros)
     factor = f32(0.5) * f32(0.5) * scales
     expected = [stored((product + c) * factor, 4, 9, np.uint8), product * factor]
-    got = compiled(model(nodes, {"a": a}, constants), a)
+    got = computed(model(nodes, {"a": a}, constants), a)
     close(got, [expected[0], expected[1].astype(np.float32)], 1e-4, 1e-5)
 
 
@@ -193,7 +202,7 @@ def cell(x: np.ndarray, h: np.ndarray, c: np.ndarray, w: Any, r: Any, bias: Any)
 
 
 @pytest.mark.parametrize("per_column", [False, True])
-def test_lstm(per_column: bool, all_tests: bool) -> None:
+def test_lstm(per_column: bool) -> None:
     steps, batch, inputs, hidden = 3, 2, 5, 4
     x, bias = floats(steps, batch, inputs), floats(2, 8 * hidden)
     w, r = integers(np.int8, 2, inputs, 16), integers(np.int8, 2, hidden, 16)
@@ -211,8 +220,7 @@ def test_lstm(per_column: bool, all_tests: bool) -> None:
         direction="bidirectional",
     )
     proto = model([own], {"x": x}, names | {"zr": zeros[1]})
-    is_compiled = all_tests or per_column
-    got = compiled(proto, x) if is_compiled else results(sw.from_onnx(proto).run_reference(x))
+    got = compiled(proto, x) if per_column else computed(proto, x)
     q, scale, zero = dynamic(x)
     seen, y = real(q, scale, zero).astype(float), np.zeros((steps, 2, batch, hidden), np.float32)
     for direction, order in enumerate((range(steps), reversed(range(steps)))):
@@ -259,7 +267,7 @@ def test_products_with_activations() -> None:
         conv,
     ]
     arrays = {"a": a, "b": b, "c": c, "x": x, "w": w, "z": z}
-    close(compiled(model(nodes, arrays, {}), *arrays.values()), expected, 1e-4, 1e-5)
+    close(computed(model(nodes, arrays, {}), *arrays.values()), expected, 1e-4, 1e-5)
 
 
 def test_the_domain_has_the_quantisers_of_onnx() -> None:
@@ -267,7 +275,7 @@ def test_the_domain_has_the_quantisers_of_onnx() -> None:
     constants = {"s": f32(0.5), "z": np.uint16(7)}
     nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")]
     q = stored(x, 0.5, 7, np.uint16)
-    close(compiled(model(nodes, {"x": x}, constants), x), [q, real(q, 0.5, 7)], 1e-4, 1e-5)
+    close(computed(model(nodes, {"x": x}, constants), x), [q, real(q, 0.5, 7)], 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(

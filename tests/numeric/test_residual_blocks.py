@@ -124,7 +124,7 @@ USUAL = [(built, "n", 2), (imported, 1, 1)]
 
 @pytest.mark.parametrize("case", cases(BLOCKS, USUAL))
 def test_one_kernel_for_each_convolution(
-    case: tuple[Callable[[int | str, int], sw.Module], int | str, int],
+    case: tuple[Callable[[int | str, int], sw.Module], int | str, int], all_tests: bool
 ) -> None:
     make, images, stride = case
     module = make(images, stride)
@@ -148,6 +148,8 @@ def test_one_kernel_for_each_convolution(
         assert "blocked_conv" not in kernel or re.search(
             r"carry\(%\w+ = %\w+ : vector<\d+x", kernel
         )
+    if make is built and not all_tests:
+        return  # The blocks below give what the reference gives.
     exe = sw.compile(module, threads=1)
     for count in (1, 3) if images == "n" else (int(images),):
         x = floats(count, 32, SIZE, SIZE)

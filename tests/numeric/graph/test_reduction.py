@@ -140,8 +140,8 @@ def test_a_mistake_in_kernels(plant: Plant) -> None:
 
 
 def test_the_module_of_a_later_stage(plant: Plant) -> None:
-    b, w = sw.Builder("main"), floats(4, 4)
-    x, y = b.input("x", ("n", 4)), b.input("y", ("n", 4))
+    b, w = sw.Builder("main"), floats(2, 2)
+    x, y = b.input("x", ("n", 2)), b.input("y", ("n", 2))
     b.output(b.relu(b.dense(x, w)))
     b.output(b.sub(y, x))
     compilation = Compilation.of(Request(b.module(), threads=1))
