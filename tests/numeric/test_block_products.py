@@ -115,7 +115,7 @@ def test_budgets(size: int, inner: int, edge: int, own: int, share: float) -> No
     assert launch.total("diverged") == 0
 
 
-@pytest.mark.parametrize("panels", cases([1, 2, 3, 4], [1, 2, 3]))
+@pytest.mark.parametrize("panels", cases([1, 2, 3, 4], [1, 2]))
 def test_panels_are_copied_ahead(panels: int) -> None:
     """On a device with asynchronous copies, if there are two; sums have one order."""
     module, x = layer(32, 32, 8 * panels), floats(32, 8 * panels)
@@ -124,7 +124,7 @@ def test_panels_are_copied_ahead(panels: int) -> None:
     older = sw.compile(module, target="cuda:sm_75,emulated")
     np.testing.assert_array_equal(exe(x), older(x))
     assert "cp.async" not in older.ir("ptx")
-    for stage in ("scheduled", "loops") if panels >= 3 else ():
+    for stage in ("scheduled", "loops") if panels in (2, 4) else ():
         np.testing.assert_array_equal(exe.run_at(stage, x), exe(x), err_msg=stage)
 
 
