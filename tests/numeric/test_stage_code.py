@@ -67,7 +67,7 @@ def test_code_of_a_host_with_narrow_vectors(monkeypatch: pytest.MonkeyPatch) -> 
     assert_right(code_of(data).exe)
 
     def missing(*_: object) -> Any:
-        raise sw.CompileError("load: this needs the compiler, and xdsl is not installed")
+        raise sw.CompileError("load: needs the package xdsl, which is not installed")
 
     loading = importlib.import_module("stepwell.api.loading")
     monkeypatch.setattr(loading, "recompiled", missing)
