@@ -83,7 +83,7 @@ class Undefined:
 
 
 def joined(found: Iterable[Undefined | None]) -> Undefined | None:
-    """What follows from several values: where one is undefined, it is.
+    """The undefined threads of a value that several others determine: those of any of them.
 
     The reason is that of the first thread.
     """

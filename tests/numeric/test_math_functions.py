@@ -129,7 +129,7 @@ def evaluate(module: ModuleOp, *arguments: Array) -> Array:
 
 
 def evaluate_block(block: Block, values: dict[SSAValue, Array]) -> Array:
-    """What the last operation of a block takes."""
+    """The operand of the last operation of a block."""
     for op in block.ops:
         operands = [values[operand] for operand in op.operands]
         if op.name in ("func.return", "scf.yield"):

@@ -1,4 +1,4 @@
-"""What threads of a block read or compute in common, and so stage: for the step `stage_panels`.
+"""Values that threads of a block read or compute in common, which `stage_panels` stages.
 
 It may import: `dialects` and `core`.
 In: the loops of threads around a reduction; out: panels of inputs, and terms.

@@ -22,7 +22,7 @@ from ....dialects.loop.proofs.levels import VECTOR_BYTES
 
 @dataclass(frozen=True)
 class Panel:
-    """What one iteration of a reduction reads of an input.
+    """The part of an input that one iteration of a reduction reads.
 
     Attributes:
         load: the load.
